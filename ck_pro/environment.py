@@ -73,6 +73,14 @@ class Environment:
         self.close()
         return None
 
+    def park(self) -> dict[str, Any] | None:
+        """Disconnect as `suspend` does, for a later run of this process: it ends with the process.
+
+        Returns:
+            As `suspend`.
+        """
+        return self.suspend()
+
     def lease(self) -> dict[str, Any] | None:
         """Return what a new environment needs to reconnect if this process is killed.
 

@@ -13,6 +13,7 @@ import ck_web.prompts  # noqa: F401  (registers the templates)
 from ck_pro.agent import AgentResult, MultiStepAgent
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import WorldData
+from ck_pro.exceptions import ToolError
 from ck_pro.model import LLM
 from ck_pro.run.run import Run, run_of
 from ck_pro.session import AgentSession
@@ -20,6 +21,7 @@ from ck_pro.tool import ToolRegistry
 from ck_pro.tools.human import AskHumanTool
 from ck_web.actions import ACTIONS, PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS
 from ck_web.browser.config import Pictures, WebEnvConfig
+from ck_web.browser.lease import discard_browser
 from ck_web.env import WebEnv
 from ck_web.page.page_diff import FullPage, insert_page, page_changes, section
 from ck_web.tools import WebStopTool, WebTool, definitions
@@ -27,6 +29,8 @@ from ck_web.tools import WebStopTool, WebTool, definitions
 __all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool"]
 
 BLANK = "about:blank"
+_LAST = (True, "true", "last")
+"""Values of `continue_from` that mean the last call; a model that writes no code has no results."""
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`()\[\]{}|\\\u3000-\u303f\uff00-\uffef]+")
 
 
@@ -54,8 +58,9 @@ class WebAgent(MultiStepAgent):
 Do a task in a real web browser: navigate, search, fill in forms, read, download any URL.
 
 It runs Python on whole pages, so it can also count, compare and compute over pages and files.
-target_url is the start page (default: the first URL in the task). Downloads are in the working
-directory."""
+target_url is the start page (default: the first URL in the task). With the result r of an earlier
+call, continue_from=r keeps its browser and variables. Downloads are in the working directory."""
+    can_continue = True
     max_steps = 20
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
     tools: list[Any] = [
@@ -87,11 +92,53 @@ directory."""
 
     # --- as a function ---------------------------------------------------------------------
 
-    def __call__(self, task: str, target_url: str | None = None, **kwargs: Any) -> AgentResult:
-        """Do a task in a browser, from the page `target_url`; see `MultiStepAgent.__call__`."""
+    def __call__(
+        self,
+        task: str,
+        target_url: str | None = None,
+        continue_from: Any = None,
+        **kwargs: Any,
+    ) -> AgentResult:
+        """Do a task in a browser; see `MultiStepAgent.__call__`.
+
+        Args:
+            task: the task.
+            target_url: the start page.
+            continue_from: the result of an earlier call by the same caller, or True for the last
+                one. Its browser, with page and logins, and its variables are used again.
+            kwargs: as for `run`.
+
+        Raises:
+            ToolError: `continue_from` is not a result of a call.
+        """
+        info = dict(kwargs.pop("info", None) or {})
         if target_url:
-            kwargs["info"] = {**(kwargs.get("info") or {}), "target_url": str(target_url)}
-        return super().__call__(task, **kwargs)
+            info["target_url"] = str(target_url)
+        if continue_from not in (None, False, ""):
+            earlier = self._earlier(continue_from, kwargs.get("parent"))
+            info["continue_from"], kwargs["continue_from"] = earlier.id, earlier
+        return super().__call__(task, info=info, **kwargs)
+
+    def _earlier(self, given: Any, caller: Run | None) -> AgentSession:
+        """Return the session that a call continues.
+
+        Raises:
+            ToolError: there is none.
+        """
+        earlier = getattr(given, "session", None)
+        if given in _LAST and caller is not None:
+            sessions = [s for s in caller.session.children.values() if s.agent == self.name]
+            earlier = sessions[-1] if sessions else None
+        if not isinstance(earlier, AgentSession):
+            raise ToolError(
+                f"continue_from: give the result of an earlier call, r of r = {self.name}(...), or "
+                "True for the last call"
+            )
+        return earlier
+
+    def discard_environment(self, lease: Any) -> None:
+        """Close a suspended browser."""
+        discard_browser(self.web_env, lease)
 
     def functions(self) -> ToolRegistry:
         """Return the active functions, without those that a setting of the browser switches off."""
@@ -111,12 +158,16 @@ directory."""
             workdir=run.workdir,
             target_url=session.info.get("target_url"),
             suspended=run.lease,
-            last_url=_last_url(session),
+            last_url=_last_url(run.continued or session),
             approver=run.approver,
             keep_after_exit=run.journal.folder is not None,
             setting=_setting_path(run),
         )
         run.environment = self._web_envs[session.id] = env
+        if run.continued is not None:
+            if session.info.get("target_url"):
+                env.start_at(session.info["target_url"])
+            return
         given = session.info.get("target_url") or self.web_env.target_url
         address = _ADDRESS.search(session.task)
         if given == BLANK and address and not session.steps and run.lease is None:

@@ -264,6 +264,11 @@ class WebEnv(Environment):
         with self._lock:
             return self._browser.suspend()
 
+    def park(self) -> dict[str, Any] | None:
+        """Disconnect for a later run of this process; see `Environment.park`."""
+        with self._lock:
+            return self._browser.suspend(after_exit=False)
+
     def lease(self) -> dict[str, Any] | None:
         """Return how to reconnect after a kill; see `Environment.lease`."""
         with self._lock:

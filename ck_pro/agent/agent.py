@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ck_pro.agent import stop_reasons
 from ck_pro.agent.actions import (
@@ -55,6 +55,7 @@ from ck_pro.journal import Journal
 from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.kept import keep_resources, take_over
 from ck_pro.run.results import AgentResult, code_observation, final_result, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
@@ -74,6 +75,9 @@ class MultiStepAgent(AgentSettings):
     a run is in its `AgentSession` and its `Run`. Subclasses override the hooks.
     """
 
+    can_continue: ClassVar[bool] = False
+    """Whether a call can continue an ended one of the same caller; see `run(continue_from=...)`."""
+
     # --- run and resume --------------------------------------------------------------------
 
     def run(
@@ -91,6 +95,7 @@ class MultiStepAgent(AgentSettings):
         on_event: EventSink | None = None,
         info: Mapping[str, Any] | None = None,
         memory: Memory | AgentSession | Sequence[Any] | None = None,
+        continue_from: AgentSession | None = None,
         **extra_info: Any,
     ) -> Any:
         """Work on a task until the run ends.
@@ -108,6 +113,8 @@ class MultiStepAgent(AgentSettings):
             on_event: receives small dicts for a display, from several threads.
             info: JSON-able facts for `session.info`; subclasses read their arguments there.
             memory: the sessions of earlier runs, or a `Memory`, to show in the prompts.
+            continue_from: an ended session of this agent and of `parent`, whose environment and
+                variables this run uses.
             extra_info: more facts: `run(task, target_url="https://...")`.
 
         Returns:
@@ -143,6 +150,8 @@ class MultiStepAgent(AgentSettings):
             on_event=on_event,
             interrupted=interrupted,
         )
+        if continue_from is not None and interrupted is None:
+            take_over(session.run, continue_from)
         return self._drive(session, stream, max_steps)
 
     def resume(
@@ -388,6 +397,13 @@ class MultiStepAgent(AgentSettings):
     def end_run(self, session: AgentSession) -> None:
         """Clean up after the last step, however the run ended; `Run.close` follows."""
 
+    def discard_environment(self, lease: Any) -> None:
+        """End a suspended environment that no run continues.
+
+        Args:
+            lease: its lease; see `Environment.suspend`.
+        """
+
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for this step's templates; subclasses add their observation."""
         return self._prepare_common_input_kwargs(session, state)
@@ -624,10 +640,15 @@ class MultiStepAgent(AgentSettings):
             stop_reasons.record_ending(run, reason, message, error)
             run.session.run, run.waits_for_turn = run, True
             return
+        variables = stop_reasons.collected_variables(run, reason)
         try:
             if stop_reasons.waits_for_user(error, run):
                 lease = run.suspend_environment()
+            elif (
+                run.parent is not None and self.can_continue and stop_reasons.is_usable(error, run)
+            ):
+                lease = keep_resources(run, self.discard_environment)
             self.end_run(run.session)
         finally:
             run.close()
-            stop_reasons.record_ending(run, reason, message, error, lease)
+            stop_reasons.record_ending(run, reason, message, error, lease, variables)

@@ -132,6 +132,8 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
     notices, run.notices = [*run.notices, *run.history.notices()], []
     short, long = run.definitions
     agent, session = run.agent, run.session
+    continues = run.continued is not None and len(session.steps) <= 1
+    shows_variables = run.history.omits_steps() or continues
     return {
         "agent_name": agent.name,
         "task": session.task,
@@ -157,7 +159,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "copied_example": run.history.copied_example(),
         "function_names": run.functions.registry.names,
         "files": files_in(run.workdir),
-        "variables": run.run_code.describe_names() if run.history.omits_steps() else [],
+        "variables": run.run_code.describe_names() if shows_variables else [],
         "step_limit": run.step_limit(),
     }
 

@@ -33,7 +33,7 @@ from ck_pro.exceptions import (
     RunEnding,
 )
 from ck_pro.run.run import Run
-from ck_pro.session import AgentSession, StopReason
+from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
 
@@ -113,12 +113,25 @@ def normal_stop_reason(session: AgentSession, name: str, limit: int) -> tuple[St
     return StopReason.FINISHED, ""
 
 
+def is_usable(error: BaseException | None, run: Run) -> bool:
+    """Whether the environment and the worker of a run that has ended can be used again."""
+    return (error is None or isinstance(error, ModelError)) and not run.cancel.is_set()
+
+
+def collected_variables(run: Run, reason: StopReason) -> dict[str, Any]:
+    """Return the data in the code's variables, if a run ends with a problem and no answer."""
+    if reason.status is not Status.PROBLEM or run.session.finish is not None:
+        return {}
+    return run.run_code.plain_values()
+
+
 def record_ending(
     run: Run,
     reason: StopReason,
     message: str,
     error: BaseException | None = None,
     lease: Any = None,
+    variables: dict[str, Any] | None = None,
 ) -> None:
     """Record the end of a session: its status, and a step and a result if they are missing.
 
@@ -127,6 +140,7 @@ def record_ending(
         reason, message: the reason for its end.
         error: the error that ended it, if any.
         lease: the lease of its environment, for the run that resumes.
+        variables: the data that its code had collected, if it ended without an answer.
     """
     session = run.session
     try:
@@ -138,6 +152,8 @@ def record_ending(
             run.record(EventKind.END, EndData(final_results=results), phase="end")
         status, stop_reason = reason.status.value, reason.value
         data = StatusData(status=status, stop_reason=stop_reason, message=message)
+        if variables:
+            data["variables"] = variables
         _add_interruption(data, error, run)
         if lease is not None:
             data["lease"] = lease

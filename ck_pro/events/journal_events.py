@@ -343,11 +343,13 @@ class StatusData(TypedDict):
         asked: the question that the run waits for.
         interrupted: whether the session stopped together with its caller.
         lease: data that the environment needs to resume.
+        variables: plain data in the code's variables, if the session ended without an answer.
     """
 
     status: str
     stop_reason: str
     message: str
+    variables: NotRequired[dict[str, Any]]
     budget: NotRequired[BudgetUsage]
     asked: NotRequired[AskedQuestion]
     interrupted: NotRequired[bool]

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 from ck_pro.executor.calls.descriptions import Function, describe_function
@@ -27,7 +27,13 @@ from ck_pro.executor.folder_removal import remove_folder
 from ck_pro.executor.isolation import LAYERS, check_isolation, required_layers
 from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.process import LostAtStart, WorkerProcess
-from ck_pro.executor.results import CodeError, CodeResult, read_done, read_names
+from ck_pro.executor.results import (
+    CodeError,
+    CodeResult,
+    read_done,
+    read_names,
+    read_values,
+)
 from ck_pro.executor.step import (
     StepClock,
     StepKilled,
@@ -41,6 +47,7 @@ from ck_pro.executor.worker import wire
 WALL_SECONDS = 86_400.0
 """Default of `wall_timeout`; a step that waits for sub-agents may take hours."""
 
+_Answer = TypeVar("_Answer")
 _END_SECONDS = 1.0
 _NAMES_SECONDS = 2.0
 _MAX_STARTS = 3
@@ -224,18 +231,30 @@ class CodeExecutor:
 
         Runs no code. Returns [] if there is no worker, or if it does not reply in time.
         """
+        return self._ask("names", read_names) or []
+
+    def plain_values(self) -> dict[str, Any]:
+        """Return the variables of the code that are plain data, up to 64 KB of JSON in total.
+
+        Runs no code. Returns {} if there is no worker, or if it does not reply in time.
+        """
+        return self._ask("values", read_values) or {}
+
+    def _ask(self, kind: str, read: Callable[[list[Any]], _Answer]) -> _Answer | None:
+        """Ask the worker between two steps; None without an answer."""
         with self._lock:
             worker = self._worker
             if worker is None or worker.owner != os.getpid() or not self.stateful:
-                return []
+                return None
             self._asked += 1
             try:
-                return _ask_names(worker, self._asked)
+                reply = _await_reply(worker, kind, self._asked)
+                return None if reply is None else read(reply)
             except WorkerGone:
-                return []  # the next step reports it
+                return None  # the next step reports it
             except wire.WireError:
                 self._drop_worker()
-                return []
+                return None
 
     def _run(self, code: str, timeout: float | None, cancel: threading.Event | None) -> CodeResult:
         worker = self._ensure_worker()
@@ -327,7 +346,7 @@ class CodeExecutor:
                     with worker.output_lock:
                         output.feed(worker.drain())
                     return not (threads_left or worker.hung_up)
-                if message[0] != "names":  # else a reply that came too late
+                if message[0] not in ("names", "values"):  # else a reply that came too late
                     calls.handle(message, may_read=message is messages[-1])
             timeout = clock.next_check()
             if reader_token.is_lent:
@@ -416,18 +435,18 @@ class CodeExecutor:
         self.close()
 
 
-def _ask_names(worker: WorkerProcess, number: int) -> list[str]:
-    """Return the worker's description of the names; [] if it does not reply in time.
+def _await_reply(worker: WorkerProcess, kind: str, number: int) -> list[Any] | None:
+    """Send a question to the worker, and return its reply; None if there is none in time.
 
     Raises:
         WorkerGone: the worker has ended.
-        wire.WireError: it sent something other than frames, or a malformed reply.
+        wire.WireError: it sent something other than frames.
     """
-    worker.send(["names", number])
+    worker.send([kind, number])
     deadline = time.monotonic() + _NAMES_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         messages, _ = worker.receive(left, output=False)
         for message in messages:
-            if message[0] == "names" and message[1:2] == [number]:
-                return read_names(message)
-    return []
+            if message[:2] == [kind, number]:
+                return message
+    return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from ck_pro.executor.worker.names import MAX_LINE, MAX_LINES
+from ck_pro.executor.worker.names import MAX_LINE, MAX_LINES, MAX_VALUES
 from ck_pro.executor.worker.wire import WireError
 
 
@@ -130,6 +131,25 @@ def read_names(message: list[Any]) -> list[str]:
         raise WireError("a malformed description of names")
     shown = [clean_text(" ".join(line.split())) for line in lines[: MAX_LINES + 1]]
     return [line[:MAX_LINE] for line in shown]
+
+
+def read_values(message: list[Any]) -> dict[str, Any]:
+    """Check and read the values of variables: `["values", number, json]`.
+
+    Raises:
+        WireError: it is malformed.
+    """
+    text = message[2] if len(message) == 3 else None
+    if type(text) is not str or len(text) > MAX_VALUES:
+        raise WireError("malformed values of variables")
+    try:
+        values = json.loads(text)
+        json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (ValueError, RecursionError):
+        raise WireError("malformed values of variables") from None
+    if not isinstance(values, dict):
+        raise WireError("malformed values of variables")
+    return values
 
 
 def read_error(frame: Any) -> CodeError:

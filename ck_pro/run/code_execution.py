@@ -86,6 +86,21 @@ class CodeRunner:
         """Describe what the code has defined so far; see `CodeExecutor.describe_names`."""
         return self._executor.describe_names() if self._executor is not None else []
 
+    def plain_values(self) -> dict[str, Any]:
+        """Return the variables that are plain data; see `CodeExecutor.plain_values`."""
+        return self._executor.plain_values() if self._executor is not None else {}
+
+    def detach(self) -> CodeExecutor | None:
+        """Return the worker, which this run no longer uses; None if there is none."""
+        executor, self._executor = self._executor, None
+        return executor
+
+    def adopt(self, executor: CodeExecutor) -> None:
+        """Use the worker of an earlier run with the same settings and folder."""
+        executor.functions = self._run.functions.by_name
+        executor.terminal = frozenset(self._run.functions.terminal)
+        self._executor = executor
+
     def close(self) -> None:
         """End the worker, if it runs."""
         executor, self._executor = self._executor, None

@@ -16,6 +16,7 @@ from ck_pro.session.observed import append_part
 
 _TEXT_CHARS = 2000
 _MAX_LINES = 30
+_SHOWN_NAMES = 20
 _RESULT_BYTES = 1 << 20
 _SHORT_CHARS = _RESULT_BYTES // 16
 """Characters of a text whose JSON form is always within `_RESULT_BYTES`."""
@@ -58,9 +59,13 @@ class ActionResult(Mapping[str, Any]):
 
 
 class AgentResult(ActionResult):
-    """The result of a sub-agent, with its `task` and its `session`."""
+    """The result of a sub-agent, with its `task` and its `session`.
 
-    _keys = ("output", "log", "task", "session")
+    If the sub-agent did not call `stop`, for example because it reached a limit, `variables` has
+    the plain data of its code's variables.
+    """
+
+    _keys: tuple[str, ...] = ("output", "log", "task", "session")
 
     def __init__(
         self,
@@ -71,6 +76,9 @@ class AgentResult(ActionResult):
     ):
         super().__init__(output, log)
         self.task, self.session = task, session
+        self.variables = session.variables if session is not None else {}
+        if self.variables:
+            self._keys = (*self._keys, "variables")
 
     @classmethod
     def of(cls, session: AgentSession) -> AgentResult:
@@ -79,6 +87,9 @@ class AgentResult(ActionResult):
         log = results["log"]
         if session.status is not Status.DONE:
             log = f"{log} [ended with status {session.status}: {session.message}]".strip()
+        if session.variables:
+            names = ", ".join([*session.variables][:_SHOWN_NAMES])
+            log = f"{log} [result['variables'] has: {names}]".strip()
         return cls(results["output"], log, session.task, session)
 
     def reference(self) -> dict[str, Any]:

@@ -59,6 +59,7 @@ from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.kept import Kept
 from ck_pro.run.model_calls import ModelCaller, Prefixes
 from ck_pro.run.resume import NOTICE, prepare_answers
 from ck_pro.session import AgentSession
@@ -172,6 +173,13 @@ class Run:
         self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)
         self.max_steps: int | None = None
         """Maximum number of steps of this run; None: the agent's setting."""
+        self.continued: AgentSession | None = None
+        """The ended session whose environment and worker this run uses."""
+        self.continued_ids: frozenset[str] = frozenset()
+        """Its id, and those of the sessions that it continued."""
+        self.kept = Kept()
+        """The environments and workers of the sub-agents that have ended."""
+        self.was_resumed = interrupted is not None
         self.keeps_open = False
         """Whether environment and worker stay after a turn; see `MultiStepAgent.turn`."""
         self.is_open = False
@@ -411,7 +419,7 @@ class Run:
             )
         self.environment = opened
 
-    def _take_environment(self) -> Environment | None:
+    def take_environment(self) -> Environment | None:
         """Return the environment for its end; None if other runs share it."""
         environment, self.environment = self.environment, None
         shared = environment is not None and environment is self.agent.environment
@@ -451,7 +459,7 @@ class Run:
 
     def suspend_environment(self) -> Any:
         """Disconnect from the environment; return its lease for the run that resumes."""
-        environment = self._take_environment()
+        environment = self.take_environment()
         return environment.suspend() if environment is not None else None
 
     # --- resume ----------------------------------------------------------------------------
@@ -590,7 +598,8 @@ class Run:
         Errors are logged, so that they do not cost the run its result. Further calls do nothing.
         """
         self.end_children()
-        environment = self._take_environment()
+        self.kept.close()
+        environment = self.take_environment()
         for part in (self.run_code, environment):
             if part is not None:
                 try:

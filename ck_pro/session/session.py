@@ -62,6 +62,7 @@ from ck_pro.session.status import Status, StopReason
 PHASES: tuple[Phase, ...] = get_args(Phase)
 _SESSION_INFO = (
     *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
+    "variables",
 )
 """Keys of a row's `info` that a session has as attributes."""
 _FINGERPRINT = ("version", "settings_hash", "prompts_hash")
@@ -86,6 +87,7 @@ class AgentSession:
         state: the latest progress state from the planner.
         status, stop_reason: current status; `stop_reason` is None while the session runs.
         lease: data with which a resumed run reconnects to its environment.
+        variables: plain data in the variables of a session that ended without a terminal action.
         finish: `{"output", "log"}` of the terminal action, or None.
         final_results: `{"output", "log"}` after the end, else None.
         children: sessions of sub-agents by id.
@@ -113,6 +115,7 @@ class AgentSession:
         self.message = ""
         self.asked: AskedQuestion | None = None
         self.lease: Any = None
+        self.variables: dict[str, Any] = {}
         self.finish: FinishData | None = None
         self.final_results: FinalResults | None = None
         self.children: dict[str, AgentSession] = {}
@@ -157,6 +160,7 @@ class AgentSession:
         self.info = {k: v for k, v in info.items() if k not in _SESSION_INFO}
         self.agent = str(info.get("agent") or "")
         self.message = str(info.get("message") or "")
+        self.variables = dict(_mapping(info.get("variables"), "variables"))
         end: End = self.steps[-1].get("end") or {} if self.steps else {}
         results = info.get("final_results") or end.get("final_results")
         if isinstance(results, Mapping):
@@ -317,6 +321,7 @@ class AgentSession:
     def _on_resumed(self, event: JournalEvent, data: ResumedData) -> None:
         self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
         self.final_results = self.asked = self.lease = None
+        self.variables = {}
         self.info = {k: v for k, v in self.info.items() if k not in ("end_time", "duration")}
         self.info["resumed"] = self.info.get("resumed", 0) + 1
         if self.steps:
@@ -341,7 +346,7 @@ class AgentSession:
         self.status = Status(data["status"])
         self.stop_reason = StopReason(data["stop_reason"]) if data.get("stop_reason") else None
         self.message, self.asked = data.get("message", ""), data.get("asked")
-        self.lease = data.get("lease")
+        self.lease, self.variables = data.get("lease"), data.get("variables", {})
         start = self.info.get("start_time", event["time"])
         self.info.update(end_time=event["time"], duration=max(0.0, event["time"] - start))
 
@@ -457,6 +462,8 @@ class AgentSession:
         info["stop_reason"] = self.stop_reason.value if self.stop_reason else None
         if self.message:
             info["message"] = self.message
+        if self.variables:
+            info["variables"] = self.variables
         if unreadable := self.unreadable():
             info["unreadable"] = unreadable
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}

@@ -136,9 +136,9 @@ class Browser:
                 raise
             raise BrowserServerError(f"the browser server exited: {ended}") from e
 
-    def suspend(self) -> dict[str, Any] | None:
+    def suspend(self, after_exit: bool = True) -> dict[str, Any] | None:
         """Disconnect without closing the browser; see `BrowserLease.suspend`."""
-        suspended = self.lease.suspend()
+        suspended = self.lease.suspend(after_exit)
         if suspended is None:
             return None
         facts = {"pageId": self.state.page_id, "url": self.state.step_url}

@@ -102,17 +102,21 @@ class BrowserLease:
         self._hold(replace(self.sandbox, expires_at=expires_at))
         return True
 
-    def suspend(self) -> dict[str, Any] | None:
+    def suspend(self, after_exit: bool = True) -> dict[str, Any] | None:
         """Disconnect without closing the browser.
 
         The server keeps the browser until the lease ends, or until another client finds no free
         browser.
 
+        Args:
+            after_exit: whether a server that this process started keeps it when the process exits,
+                if `keep_after_exit` is set.
+
         Returns:
             What `reconnect` of a new lease needs; None if the browser was closed.
         """
         sandbox, client = self.sandbox, self._client
-        if sandbox is None or client is None or not self._park(sandbox, client):
+        if sandbox is None or client is None or not self._park(sandbox, client, after_exit):
             self.close()
             return None
         facts = self.facts()
@@ -214,15 +218,27 @@ class BrowserLease:
             half = max(_MIN_LEASE_SECONDS, sandbox.expires_at - time.time()) / 2
             self._renew_at = time.monotonic() + half
 
-    def _park(self, sandbox: Sandbox, client: BrowserClient) -> bool:
+    def _park(self, sandbox: Sandbox, client: BrowserClient, after_exit: bool) -> bool:
         """Ask the server to keep the browser while no client uses it; return whether it will."""
-        if self.server is not None and self._keep_after_exit:
+        if self.server is not None and self._keep_after_exit and after_exit:
             self.server.keep_parked(_PARKED_SECONDS)
         try:
             _renew(client, sandbox.id, parked=True)
         except BrowserServerError:
             return False
         return True
+
+
+def discard_browser(config: WebEnvConfig, suspended: Mapping[str, Any]) -> None:
+    """Close a suspended browser; has no effect if its lease has ended.
+
+    Args:
+        config: the settings of the browser.
+        suspended: from `BrowserLease.suspend`.
+    """
+    lease = BrowserLease(config, keep_after_exit=False, setting="")
+    if lease.reconnect(suspended):
+        lease.close()
 
 
 def _renew(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:

@@ -1,4 +1,4 @@
-"""Describe the names that the code has defined, without running any of the code.
+"""The names that the code has defined: described, and as plain data. Runs none of the code.
 
 Only values of exact built-in types are read, because a method of the code's own class could run
 code, block or raise.
@@ -7,7 +7,8 @@ code, block or raise.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -16,11 +17,16 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 MAX_LINES, MAX_LINE = 60, 120
 """Maximum number and length of the lines of `describe_names`."""
 
+MAX_VALUES = 64 * 1024
+"""Maximum length of the JSON text of `plain_values`."""
+
 _SHORT_TEXT = 40
+_MAX_DEPTH, _MAX_PARTS = 20, 20_000  # of one value
 _SHORT_BITS = 64
 _COMPARED = 20  # items whose types are compared
 _MAX_KEYS = 6
 _SIZED = (list, tuple, set, frozenset, dict)
+_ENCODE = json.JSONEncoder(allow_nan=False).encode
 _KIND_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 
@@ -32,9 +38,7 @@ def describe_names(names: Mapping[Any, Any], skip: Mapping[str, Any]) -> list[st
         skip: names with the values that the code did not define.
     """
     modules, lines = [], []
-    for name, value in list(names.items()):
-        if type(name) is not str or name[:1] == "_" or value is skip.get(name, names):
-            continue
+    for name, value in _defined(names, skip):
         if issubclass(type(value), ModuleType):
             modules.append(name)
         else:
@@ -45,6 +49,60 @@ def describe_names(names: Mapping[Any, Any], skip: Mapping[str, Any]) -> list[st
     if modules:
         lines.append(f"import {', '.join(modules)}"[:MAX_LINE])
     return lines
+
+
+def plain_values(names: Mapping[Any, Any], skip: Mapping[str, Any]) -> str:
+    """Return the variables that are plain data as a JSON object, in the order of definition.
+
+    Sets and tuples become lists. Variables that would exceed `MAX_VALUES` are left out.
+
+    Args:
+        names, skip: as for `describe_names`.
+    """
+    pairs: list[str] = []
+    size = 2
+    for name, value in _defined(names, skip):
+        try:
+            pair = f"{_ENCODE(name)}:{_ENCODE(_plain(value, [_MAX_PARTS], 0))}"
+        except (ValueError, RecursionError):
+            continue
+        if size + len(pair) < MAX_VALUES:
+            pairs.append(pair)
+            size += len(pair) + 1
+    return "{" + ",".join(pairs) + "}"
+
+
+def _plain(value: Any, left: list[int], depth: int) -> Any:
+    """Return a value as plain JSON data.
+
+    Args:
+        left: the number of parts that the value may still have.
+        depth: how many containers the value is in.
+
+    Raises:
+        ValueError: it has other types, or is too large.
+    """
+    kind = type(value)
+    left[0] -= 1
+    if left[0] < 0 or depth > _MAX_DEPTH:
+        raise ValueError("too large")
+    if value is None or kind in (bool, float) or (kind is int and _is_short(value)):
+        return value
+    if kind is str and len(value) <= MAX_VALUES:
+        value.encode("utf-8")  # half of a surrogate pair raises a ValueError
+        return value
+    if kind is dict and all(type(key) is str for key in list(value)):
+        return {key: _plain(one, left, depth + 1) for key, one in list(value.items())}
+    if kind in (list, tuple, set, frozenset):
+        return [_plain(one, left, depth + 1) for one in list(value)]
+    raise ValueError("not plain data")
+
+
+def _defined(names: Mapping[Any, Any], skip: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names that the code has defined, with their values."""
+    for name, value in list(names.items()):
+        if type(name) is str and name[:1] != "_" and value is not skip.get(name, names):
+            yield name, value
 
 
 def _line(name: str, value: Any) -> str:

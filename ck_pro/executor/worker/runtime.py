@@ -7,7 +7,8 @@ Frames from the parent:
 - `["end", id]`: the terminal call was accepted;
 - `["do", id, name, kwargs, package]`: run this call here (`workspace.py`);
 - `["where", step]`: report whether the main code waits;
-- `["names", number]`: describe the names that the code has defined (between steps);
+- `["names", number]`, `["values", number]`: describe the names that the code has defined, or return
+  their values (between steps);
 - `["bye"]`: exit.
 
 Frames to the parent:
@@ -16,7 +17,7 @@ Frames to the parent:
 - `["call", step, id, name, args, kwargs]`: a call; `thread_call` if not from the main thread;
 - `["where", step, waits]`: the reply to `where`;
 - `["leave", step, id]`: cancel all calls, then reply to this one;
-- `["names", number, lines]`: the reply to `names`;
+- `["names", number, lines]`, `["values", number, json]`: the replies to these;
 - `["done", step, value, error, threads_left]`: the step has ended.
 """
 
@@ -33,7 +34,7 @@ from types import ModuleType
 from typing import Any
 
 from . import kernel, limits, stubs
-from .names import describe_names
+from .names import describe_names, plain_values
 from .parent_calls import ParentCalls
 from .printing import Streams, exit_step, make_mark, no_input
 from .process_exit import end_child, end_session, exit_status, flush_files
@@ -46,6 +47,11 @@ _GRACE_SECONDS = 1.0
 # the code may replace these in their modules, for example in a test
 _active_count, _all_threads = threading.active_count, threading.enumerate
 _getpid, _monotonic = os.getpid, time.monotonic
+_QUESTIONS: dict[str, tuple[Any, Any]] = {
+    "names": (describe_names, []),
+    "values": (plain_values, "{}"),
+}
+"""Kind of a frame -> the function that answers it, and the answer if it fails."""
 END_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2) + 9 if sys.platform == "linux" else 31
 
 
@@ -121,8 +127,8 @@ class Worker:
             if message[0] == "run":
                 self._run(*message[1:])
                 self._repair()
-            elif message[0] == "names":
-                self.send(["names", message[1], self._describe_names()])
+            elif message[0] in _QUESTIONS:
+                self.send([message[0], message[1], self._answer(message[0])])
             elif message[0] == "bye":
                 end_session()
             # else: a late reply to a call of an earlier step
@@ -135,13 +141,13 @@ class Worker:
         self._streams.repair()
         self._calls.sock.setblocking(True)
 
-    def _describe_names(self) -> list[str]:
-        names = self._module.__dict__
+    def _answer(self, kind: str) -> Any:
+        answer, nothing = _QUESTIONS[kind]
         given = {"os": os, "sys": sys, **self._stubs}
         try:
-            return [plain_text(line) for line in describe_names(names, given)]
+            return answer(self._module.__dict__, given)
         except BaseException:  # noqa: BLE001 - threads of the code may change the names meanwhile
-            return []
+            return nothing
 
     # -- steps
 

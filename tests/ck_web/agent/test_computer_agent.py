@@ -232,7 +232,7 @@ def test_settings_are_merged_and_checked() -> None:
     names = ["computer", "goto", "goback", "save", "upload", "ask_human", "stop"]
     assert [f.name for f in a.functions()] == names
     head = a.get_function_definition(short=True)
-    assert head.startswith("- computer_agent(task: str, target_url: str | None = None)")
+    assert head.startswith("- computer_agent(task: str, target_url: str | None = None, ")
 
 
 @pytest.mark.integration
