@@ -24,7 +24,7 @@ from ck_pro.exceptions import (
 from ck_pro.executor import CodeExecutor
 from ck_pro.model import LLM
 from ck_pro.model.backends.targets import Access, open_target, parse_target
-from ck_pro.model.prices import price_of
+from ck_pro.model.budget import price_of
 from ck_pro.tools import SimpleSearchTool
 from ck_web.browser.client import BrowserClient, RequestRefused
 from ck_web.browser.config import WebEnvConfig

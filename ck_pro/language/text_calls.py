@@ -13,8 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ck_pro.executor.extract import without_thinking
-from ck_pro.executor.invented_text import find_invented_text
+from ck_pro.executor.extract import find_invented_text, without_thinking
 
 _TAGS = re.compile(
     r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS?\]|<\|/?tool_calls?\|>"

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
-from ck_pro.model.backends.backend import Backend, ChatRequest
-from ck_pro.model.reasoning import split_reasoning
+from ck_pro.model.backends.backend import Backend, ChatRequest, split_reasoning
 from ck_pro.model.recordings.elements import template_reply
 from ck_pro.model.recordings.normalise import normalise
 from ck_pro.model.recordings.recording import (

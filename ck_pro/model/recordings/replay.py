@@ -10,15 +10,17 @@ import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.exceptions import ReplayError
 from ck_pro.journal import COMPRESSED_FILE, EVENTS_FILE
 from ck_pro.model.backends.backend import Backend, ChatRequest
 from ck_pro.model.recordings.elements import fill_reply
 from ck_pro.model.recordings.recording import Recording, each_text, raise_filtered
-from ck_pro.model.recordings.run_recording import RunRecording
 from ck_pro.model.types import RawReply, Usage
+
+if TYPE_CHECKING:
+    from ck_pro.model.recordings.run_recording import RunRecording
 
 _State = tuple[tuple[str, int, int], ...]
 """Name, modification time and size; if one changes, the recording is loaded again."""
@@ -109,6 +111,8 @@ _LOADING = threading.Lock()
 @lru_cache(maxsize=16)
 def _loaded(path: Path, state: _State) -> Recording | RunRecording:
     if path.is_dir() or _holds_rows(path):
+        from ck_pro.model.recordings.run_recording import RunRecording
+
         return RunRecording(path)
     return Recording.load(path)
 
