@@ -52,7 +52,7 @@ class LLM(KwargsInitializable):
     """Send the JSON schema of a reply that is only data, such as a separate plan, as
     `response_format`. A service that rejects it gets the next prompts without it."""
     price: dict[str, float] = {}
-    """USD per million tokens: prompt, completion, cached. Default: the table in `prices.py`."""
+    """USD per million tokens: prompt, completion, cached. Default: `PRICES` in `budget.py`."""
     api_key_env: str = "CK_API_KEY"
     """Environment variable with the API key of an http(s) target."""
     headers: dict[str, str] = {}

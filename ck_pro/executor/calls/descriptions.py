@@ -1,8 +1,9 @@
-"""Descriptions of functions and their errors for a worker, as plain data."""
+"""Functions, their errors and objects, as plain data for a worker."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,3 +81,28 @@ def describe_function(function: Function) -> dict[str, Any]:
 
 def _annotation(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+class Handles:
+    """Objects with a method `to_worker`, by the handles that a worker has."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
+
+    def tag(self, value: Any) -> dict[str, Any] | None:
+        """Register an object and return its `result` tag; None if it lacks `to_worker`."""
+        if not callable(getattr(type(value), "to_worker", None)):
+            return None
+        content = encode(dict(value.to_worker()), self.tag)
+        handle = f"r{next(self._numbers)}"  # `next` is atomic, since any thread may be here
+        self.objects[handle] = value
+        return {"$": "result", "h": handle, "d": content, "s": str(value)}
+
+    def restore(self, tagged: dict[str, Any]) -> Any:
+        """Return the object of a `result` tag from the worker.
+
+        Raises:
+            KeyError: the handle does not exist.
+        """
+        return self.objects[tagged["h"]]

@@ -11,11 +11,14 @@ from typing import Any, Protocol
 
 from ck_pro import threads
 from ck_pro.exceptions import ends_run
-from ck_pro.executor.calls.descriptions import Function, describe_error, with_declared_names
+from ck_pro.executor.calls.descriptions import (
+    Function,
+    Handles,
+    describe_error,
+    with_declared_names,
+)
 from ck_pro.executor.calls.flags import MAX_CANCELLED, CallFlag, CancelledCalls, current_flag
-from ck_pro.executor.calls.handles import Handles
-from ck_pro.executor.calls.main_waits import MainWaits
-from ck_pro.executor.calls.reader_token import ReaderToken
+from ck_pro.executor.calls.waiting import MainWaits, ReaderToken
 from ck_pro.executor.results import LocalCall
 from ck_pro.executor.worker import wire
 from ck_pro.executor.worker.values import encode
