@@ -202,12 +202,14 @@ class PerformAction(PageRequest, ObserveOptions):
             for `scroll_in`, how far to scroll.
         deltaX, deltaY: how far to turn the `wheel`, or to `drag` the element, in CSS pixels, right
             and down.
-        text: what to type, find, scroll to or wait for; for `select_text`, a quotation, within the
-            element `targetId` if given; without a text, all text of that element.
+        text: what to type, find, scroll to or wait for; for `edit`, what replaces `actionValue`;
+            for `select_text`, a quotation, within the element `targetId` if given; without a text,
+            all text of that element.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
         toId: the element on which a `drag` ends, as in `targetId`.
         role, limit: for `find`: the role of the elements, and how many lines to return (30).
+        start: for `table`: the first row to return, from 0; null for all rows.
         links: for `read`: whether to include the addresses of links.
         method, headers: for `fetch`, whose body is `text`.
         expectedTarget, expectedUrl: `target` and `url` of a reply of /describeAction. If the action
@@ -239,6 +241,7 @@ class PerformAction(PageRequest, ObserveOptions):
     timeout: Milliseconds = None
     role: Text = ""
     limit: Number = None
+    start: Number = None
     links: FlagOn = True
     method: Text = ""
     headers: Mapping = None

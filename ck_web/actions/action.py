@@ -62,6 +62,7 @@ class WebAction:
         returns_data: its result is JSON; the agent's function returns the value.
         setting: the setting of `WebEnvConfig` that switches it off; empty for none.
         expects_change: reports count it as without effect if the page stays the same.
+        keeps_message: its result begins with the server's message, before what changed.
     """
 
     name: ClassVar[str]
@@ -74,6 +75,7 @@ class WebAction:
     returns_data: ClassVar[bool] = False
     setting: ClassVar[str] = ""
     expects_change: ClassVar[bool] = True
+    keeps_message: ClassVar[bool] = False
 
     def write(self, *args: Any, **kwargs: Any) -> str:
         """Return the action string of a call of the agent's function."""

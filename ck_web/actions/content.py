@@ -1,13 +1,14 @@
-"""Actions that return content of the whole page: read, find."""
+"""Actions that return content of the whole page: read, find, find_ids."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
-from ck_web.actions.action import ActionTarget, WebAction, web_action
+from ck_web.actions.action import ACTIONS, ActionTarget, WebAction, web_action
 from ck_web.actions.tokens import (
     optional_target_of,
     plain_id,
@@ -77,3 +78,26 @@ class Find(WebAction):
 
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
         return browser.send(action)
+
+
+@web_action("find_ids", "find_ids text", "find_ids [link 'text']")
+class FindIds(WebAction):
+    """Return the ids of all these lines, as a list."""
+
+    quotes_value = True
+    reads_only = True
+    returns_data = True
+    expects_change = False
+
+    def write(self, text: str, role: str = "") -> str:
+        return f"find_ids {write_name(str(text), role) if role else write_free_text(text)}"
+
+    def parse(self, rest: str) -> BrowserAction:
+        found = ACTIONS["find"].parse(rest)
+        return self.action(value=found.value, **found.arguments)
+
+    def wire(self, action: BrowserAction) -> dict[str, Any]:
+        return ACTIONS["find"].wire(action)
+
+    def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
+        return json.dumps(browser.ask(action)["ids"])

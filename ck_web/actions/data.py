@@ -1,25 +1,123 @@
-"""Actions that return data: fetch, evaluate."""
+"""Actions that return data: table, value, fetch, evaluate."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from ck_pro.events import BrowserAction
-from ck_pro.exceptions import ParseError
+from ck_pro.exceptions import ParseError, ToolError
 from ck_web.actions.action import ActionTarget, WebAction, web_action
-from ck_web.actions.tokens import json_of, json_text, url_of
+from ck_web.actions.tokens import (
+    json_of,
+    json_text,
+    optional_target_of,
+    plain_id,
+    quote,
+    target_of,
+    url_of,
+    write_target,
+)
 from ck_web.page.page_text import one_line
 from ck_web.page.state import full_url
 
 _FETCH_FIELDS = frozenset({"url", "method", "data", "headers"})
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_ERROR = 400
+_TABLE = re.compile(r"([0-9]{1,6})?\s*(dicts)?\s*(?:from\s+([0-9]{1,9}))?", re.IGNORECASE)
+_PAGE_IDS = (1, 2)  # ids of the document and of the scroll position: no table has them
+_SHOWN = 60
+
+
+@web_action("table", "table 2", "table [3] dicts", "table [3] from 500")
+class Table(WebAction):
+    """Return all rows of the n-th table, or of [id], as lists (or dicts)."""
+
+    value_name = "n"
+    reads_only = True
+    returns_data = True
+    expects_change = False
+
+    def write(
+        self,
+        id: int | str | None = None,
+        n: int = 1,
+        dicts: bool = False,
+        start: int | None = None,
+    ) -> str:
+        which = str(id or n) if id is None or id in _PAGE_IDS else write_target(id)
+        words = ["table", which, "dicts" if dicts else ""]
+        return " ".join(filter(None, [*words, "" if start is None else f"from {int(start)}"]))
+
+    def parse(self, rest: str) -> BrowserAction:
+        target, options = optional_target_of(rest)
+        found = _TABLE.fullmatch(options.strip())
+        if found is None or (target and found[1]):
+            raise ParseError(f"table takes a number or an element: table [3]; not {quote(rest)}")
+        arguments: dict[str, Any] = {"dicts": True} if found[2] else {}
+        if found[3]:
+            arguments["start"] = int(found[3])
+        number = None if target else plain_id(found[1] or "1")
+        return self.action(target, number, **arguments)
+
+    def wire(self, action: BrowserAction) -> dict[str, Any]:
+        start = action.arguments.get("start")
+        return {} if start is None else {"start": start}
+
+    def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
+        found = browser.ask(action)
+        return json.dumps(_as_dicts(found) if action.arguments.get("dicts") else found["rows"])
+
+    def report(self, result: str) -> str:
+        rows = json.loads(result)
+        first = f", the first: {one_line(str(rows[0]), 2 * _SHOWN)}" if rows else ""
+        return f"{len(rows):,} rows{first}"
+
+
+def _as_dicts(found: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the rows of a table by the names of its columns, without the header rows.
+
+    Raises:
+        ToolError: the table has no header.
+    """
+    columns = found["columns"]
+    if not columns:
+        raise ToolError("this table has no header: read it without dicts")
+    skipped = max(0, found["header"] - found["start"])
+    return [dict(zip(columns, row, strict=True)) for row in found["rows"][skipped:]]
+
+
+@web_action("value", "value [3]", "value [textbox 'Notes']")
+class Value(WebAction):
+    """Return the exact content of a field or editor, with its line breaks."""
+
+    reads_only = True
+    returns_data = True
+    expects_change = False
+
+    def write(self, id: int | str, role: str = "") -> str:
+        return f"value {write_target(id, role)}"
+
+    def parse(self, rest: str) -> BrowserAction:
+        return self.action(target_of(self.name, rest)[0])
+
+    def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
+        return json.dumps(browser.ask(action)["value"])
+
+    def report(self, result: str) -> str:
+        found = json.loads(result)
+        if not isinstance(found, str):
+            return result
+        size = f" ({len(found):,} characters)" if len(found) > _SHOWN else ""
+        return f"{one_line(found, _SHOWN)!r}{size}"
 
 
 @web_action("fetch", "fetch URL", 'fetch {"url": "URL", "method": "POST", "data": "a=1"}')
 class Fetch(WebAction):
-    """Request a URL in this session: {status, url, type, text}.
+    """Request a URL: {status, url, type, text}; a failed POST raises.
 
     data: a dict is sent as a form, or as JSON with such a content-type; a str as it is.
     """
@@ -67,11 +165,19 @@ class Fetch(WebAction):
         return [] if method == "GET" else [method, repr(one_line(action.arguments["data"]))]
 
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
-        return json.dumps(browser.ask(action))
+        found = browser.ask(action)
+        if found["status"] >= _ERROR and action.arguments["method"] not in _READING:
+            # code that does not check the status would go on as if the request had succeeded
+            raise ToolError(
+                f"HTTP {found['status']}, the request did not succeed: "
+                f"{one_line(found['text'], 5 * _SHOWN)}"
+            )
+        return json.dumps(found)
 
     def report(self, result: str) -> str:
         found = json.loads(result)
-        return f"HTTP {found['status']}, {len(found['text']):,} characters"
+        failed = " (an error)" if found["status"] >= _ERROR else ""
+        return f"HTTP {found['status']}{failed}, {len(found['text']):,} characters"
 
 
 def _body(data: Any, headers: Mapping[str, str]) -> tuple[str, str]:

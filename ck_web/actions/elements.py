@@ -120,6 +120,30 @@ class Clear(ElementAction):
     """Empty a field."""
 
 
+@web_action("edit", 'edit [3] ["old", "new"]')
+class Edit(WebAction):
+    """Replace the text `old` in a field or editor, and nothing else."""
+
+    value_name = "old"
+    keeps_message = True
+
+    def write(self, id: int | str, old: str, new: str, role: str = "") -> str:
+        return f"edit {write_target(id, role)} {json_text([str(old), str(new)])}"
+
+    def parse(self, rest: str) -> BrowserAction:
+        target, texts = target_of(self.name, rest)
+        given = json_list_of(texts.strip())
+        if given is None or len(given) != 2 or not given[0]:
+            raise ParseError('edit needs the old text and the new one: edit [3] ["old", "new"]')
+        return self.action(target, given[0], new=given[1])
+
+    def wire(self, action: BrowserAction) -> dict[str, Any]:
+        return {"text": action.arguments["new"]}
+
+    def details(self, action: BrowserAction, element: Callable[[str], str]) -> list[str]:
+        return ["by", repr(one_line(action.arguments["new"]))]
+
+
 @web_action("press", "press Control+a", "press [3] Tab Enter")
 class Press(WebAction):
     """Press keys, such as "Escape" or "Control+a", at the focus or in [id]."""

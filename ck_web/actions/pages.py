@@ -161,10 +161,11 @@ class CloseTab(SwitchTab):
 
 @web_action("wait_for", "wait_for 10s some text", "wait_for 2s")
 class WaitFor(WebAction):
-    """Wait until the page shows text; without text, wait `seconds`."""
+    """Wait for a text; the result says if it came. Without text, wait `seconds`."""
 
     quotes_value = True
     expects_change = False
+    keeps_message = True
 
     def write(self, text: str = "", seconds: float = 10) -> str:
         return f"wait_for {write_number(seconds)}s {write_free_text(text) if text else ''}".rstrip()

@@ -281,9 +281,11 @@ class Browser:
         if change.is_other_page and self._failure:
             others = [line for line in pending if line != self._failure]
             return "; ".join(filter(None, [self._failure, change.details, lost, *others]))
-        if change.text:
-            return "; ".join(filter(None, [change.text, lost, *pending]))
-        return _message(message, pending)
+        if not change.text:
+            return _message(message, pending)
+        done = one_line(message.removesuffix(_SAME_DOCUMENT), _MESSAGE_LENGTH)
+        first = done if declared.keeps_message else ""
+        return "; ".join(filter(None, [first, change.text, lost, *pending]))
 
     def _lost_values(self, before: WebState, action: str) -> str:
         """Remember the fields of the page that was left; after going back, report lost values."""

@@ -9,3 +9,4 @@ from web_server.actions import (  # noqa: F401 - importing them registers the ac
     mouse_actions,
     page_actions,
 )
+from web_server.actions.content import field_content, page_content  # noqa: F401

@@ -1,4 +1,4 @@
-"""Request an address through the session: its cookies, proxy, policy and limits.
+"""Request an address through the session: its cookies, proxy, policy and limits, without cache.
 
 A separate page goes to the address. The method, the body and the headers are set on the way, and
 the response is read before the page would show it. So redirects are followed as always.
@@ -102,6 +102,7 @@ class _Fetching:
         self._cdp.on("Fetch.requestPaused", self._on_paused)
         await self._cdp.send("Network.enable")
         await self._cdp.send("Network.setBypassServiceWorker", {"bypass": True})
+        await self._cdp.send("Network.setCacheDisabled", {"cacheDisabled": True})
         stages = [{"requestStage": stage} for stage in ("Request", "Response")]
         await self._cdp.send("Fetch.enable", {"patterns": stages})
         going = self._cdp.send("Page.navigate", navigation(url, self._origin))

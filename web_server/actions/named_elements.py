@@ -25,6 +25,10 @@ FOUND_LINES = 30
 """Default number of lines that `find` returns."""
 MAX_LINES = 1000
 _PARENTS = 3
+_UNSEEN = re.compile(r"\(invisible: ([^()]*)\)")
+LINE_BREAK = "\u21b5"
+"""The mark of a line break in a value."""
+_TEXT = "text: "
 _NOTES = frozenset({"covered by", "pointer"})
 """States that describe other elements, not the element's own text."""
 
@@ -72,12 +76,12 @@ async def with_ids(
     if not names:
         return request, {}
     roots = await page_handle.observer.read_tree()
-    if not all(candidates(roots, name) for name in names.values()):
+    purpose, roles = find_action(request).purpose, find_action(request).roles
+    if not all(candidates(roots, name, roles) for name in names.values()):
         roots = await page_handle.observer.read_tree(all_options=True)
-    purpose = find_action(request).purpose
     ids, lines = {}, {}
     for field, name in names.items():
-        matches = candidates(roots, name)
+        matches = candidates(roots, name, roles)
         if field == "targetId" and purpose and len(matches) > 1:
             matches = await _usable(page_handle, matches, purpose)
         if len(matches) != 1:
@@ -87,22 +91,31 @@ async def with_ids(
     return request.model_copy(update=ids), lines
 
 
-def candidates(roots: list[Node], wanted: ElementName) -> list[Node]:
+def candidates(
+    roots: list[Node], wanted: ElementName, roles: frozenset[str] = frozenset()
+) -> list[Node]:
     """Return the elements that a name means.
 
-    Exact names come before parts of names, and elements to act on before other elements.
+    Elements with `roles` come first. Exact names come before parts of names, elements to act on
+    before other elements. A name may also be the text that an element shows instead of its name.
     """
     name = plain(wanted.name)
     nodes = [n for n in render.flatten(roots) if n.name and n.id > 2]
     if wanted.role:
         nodes = [n for n in nodes if n.role.lower() == wanted.role]
-    exact = [n for n in nodes if plain(n.name) == name]
-    part = [n for n in nodes if name and name in plain(n.name)]
-    for matches in (exact, part):
+    exact = [n for n in nodes if name in map(plain, _names(n))]
+    part = [n for n in nodes if name and any(name in plain(each) for each in _names(n))]
+    first = [[n for n in nodes if n.role in roles] for nodes in (exact, part)]
+    for matches in (*first, exact, part):
         if matches:
             active = [n for n in matches if n.flags & render.INTERACTIVE and n.role not in _TEXTS]
             return _innermost(active or matches)
     return []
+
+
+def _names(node: Node) -> list[str]:
+    """Return the name of an element, and the text that it shows if that differs."""
+    return [node.name, *(s.removeprefix(_TEXT) for s in node.states if s.startswith(_TEXT))]
 
 
 def _innermost(nodes: list[Node]) -> list[Node]:
@@ -228,9 +241,18 @@ async def find_elements(page_handle: PageHandle, text: str, role: str = "") -> l
     ]
 
 
-def _own_texts(node: Node) -> list[str]:
+async def shows_text(page_handle: PageHandle, text: str) -> bool:
+    """Whether a person sees a text on the page, also as the value of a field or across elements."""
+    nodes = render.flatten(await page_handle.observer.read_tree())
+    shown = " ".join(own for node in nodes if node.id > 2 for own in _own_texts(node, " "))
+    return plain(text) in plain(shown.replace(" | ", " "))
+
+
+def _own_texts(node: Node, unseen: str = r"\1") -> list[str]:
+    """Return the name and the states of a node without marks; `unseen` replaces invisible text."""
     states = (state.partition(": ") for state in node.states)
-    return [node.name, *(text for key, _, text in states if key.lstrip("@") not in _NOTES)]
+    texts = [node.name, *(text for key, _, text in states if key.lstrip("@") not in _NOTES)]
+    return [_UNSEEN.sub(unseen, text.replace(LINE_BREAK, " ")) for text in texts]
 
 
 def _line(node: Node, around: tuple[Node, ...]) -> str:

@@ -1,27 +1,20 @@
-"""Actions on the page as a whole: scroll, navigate, wait, read; tabs and dialogs."""
+"""Actions on the page as a whole: scroll, navigate, wait, fetch; tabs and dialogs."""
 
 from __future__ import annotations
 
-import asyncio
-
 from web_server.actions import pointer
 from web_server.actions.action_context import ActionContext
+from web_server.actions.content.page_content import MAX_WAIT, requested_seconds
 from web_server.actions.fetching import FETCH_SECONDS, fetch_address
-from web_server.actions.named_elements import FOUND_LINES, MAX_LINES, find_elements
+from web_server.actions.named_elements import find_elements
 from web_server.actions.registry import action
 from web_server.actions.saving import SAVE_SECONDS, save_address
-from web_server.contract import PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
-from web_server.session.reading import read_page
 from web_server.session.scripting import SCRIPT_SECONDS, run_script
 from web_server.view import one_line, shortened
 
 WAIT_SECONDS = 5.0
 """How long `wait` waits for a change of the page by default."""
-FIND_SECONDS = 10.0
-"""How long `wait_for` waits for its text by default."""
-MAX_WAIT = 60_000
-"""Longest wait of `wait` and `wait_for`, in milliseconds."""
 
 _ENDS: dict[str, tuple[float, float]] = {"top": (0, -1e6), "bottom": (0, 1e6)}
 _SHARES: dict[str, tuple[float, float]] = {
@@ -32,10 +25,6 @@ _SHARES: dict[str, tuple[float, float]] = {
     **_ENDS,
 }
 """How far to scroll, as shares of the visible size."""
-
-
-def _requested_seconds(request: PerformAction) -> float:
-    return min(request.timeout or 0, MAX_WAIT) / 1000
 
 
 @action("scroll")
@@ -126,31 +115,13 @@ async def restart(context: ActionContext) -> str:
     return await context.tab.goto(context.tab.home)
 
 
-@action("wait", acts=False, survives_crash=True, extra_seconds=_requested_seconds)
+@action("wait", acts=False, survives_crash=True, extra_seconds=requested_seconds)
 async def wait(context: ActionContext) -> str:
     """Wait until something changes on the page."""
     given = context.request.timeout
     seconds = WAIT_SECONDS if given is None else given / 1000
     changed = await context.page_handle.settler.call("changed", min(seconds * 1000, MAX_WAIT))
     return "waited until something changed" if changed else "waited"
-
-
-@action("wait_for", acts=False, extra_seconds=_requested_seconds)
-async def wait_for(context: ActionContext) -> str:
-    """Wait for a text, or for a number of milliseconds."""
-    request = context.request
-    text = request.text or request.actionValue
-    if text.strip():
-        limit = FIND_SECONDS * 1000 if request.timeout is None else request.timeout
-        limit = min(limit, MAX_WAIT)
-        if await context.page_handle.settler.call("text", text, limit):
-            return f"'{one_line(text)[:80]}' is on the page"
-        raise Conflict(f"'{one_line(text)[:80]}' did not appear within {limit:g} ms")
-    if request.timeout is None:
-        raise BadRequest("wait_for needs text, or timeout in ms")
-    milliseconds = min(request.timeout, MAX_WAIT)
-    await asyncio.sleep(milliseconds / 1000)
-    return f"waited {milliseconds:g} ms"
 
 
 @action("new_tab")
@@ -192,32 +163,6 @@ async def close_tab(context: ActionContext) -> str:
         )
     context.tab = session.tab("")
     return f"closed tab {tab.id}, tab {context.tab.id} is shown now"
-
-
-@action("read", acts=False, settles=False)
-async def read(context: ActionContext) -> str:
-    """Read a part of the page as Markdown."""
-    request = context.request
-    return await read_page(context.page_handle, request.actionValue, links=request.links)
-
-
-@action("find", acts=False, settles=False)
-async def find(context: ActionContext) -> str:
-    """List the elements of the whole page that show a text."""
-    request = context.request
-    text = request.text or request.actionValue
-    if not text.strip() and not request.role.strip():
-        raise BadRequest("find needs the words to find as text, or a role")
-    found = await find_elements(context.page_handle, text, request.role)
-    words = f"'{one_line(text)[:80]}'"
-    if request.role.strip():
-        words = f"{one_line(request.role)[:40]} {words}"
-    if not found:
-        return f"{words} is not on the page"
-    total = f"{len(found)} line{'s' if len(found) > 1 else ''}"
-    shown = found[: int(min(max(request.limit or FOUND_LINES, 1), MAX_LINES))]
-    first = f", first {len(shown)}" if len(shown) < len(found) else ""
-    return f"found {words} in {total}{first}:\n" + "\n".join(each.line for each in shown)
 
 
 @action("save", acts=False, settles=False, extra_seconds=lambda _request: SAVE_SECONDS)

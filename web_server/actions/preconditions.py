@@ -13,8 +13,9 @@ from web_server.errors import Conflict, NotFound
 from web_server.observe.target import ElementGone
 from web_server.session.page_handle import PageHandle
 
-Purpose = Literal["text", "toggle", "file", "list", "focus"]
-"""text (type, clear), toggle (check, uncheck), file (upload), list (select), focus (press)."""
+Purpose = Literal["text", "toggle", "file", "list", "focus", "value", "table"]
+"""text (type, clear, edit), toggle (check, uncheck), file (upload), list (select), focus (press),
+value (value), table (table)."""
 
 
 async def check_usage(page_handle: PageHandle, element_id: str, purpose: Purpose) -> dict[str, Any]:

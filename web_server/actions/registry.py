@@ -34,6 +34,7 @@ class Action:
         run: the handler.
         aim: what it reaches, see `Aim`.
         purpose: how it uses the element; None for any element.
+        roles: roles of the elements that a name without a role means first.
         settles: the page may change: watch it before the action and wait for it afterwards.
         acts: it acts on the page, rather than waiting for it.
         expects_change: report when nothing changed.
@@ -50,6 +51,7 @@ class Action:
     run: Handler
     aim: Aim = "element"
     purpose: Purpose | None = None
+    roles: frozenset[str] = frozenset()
     settles: bool = True
     acts: bool = True
     expects_change: bool = False

@@ -324,6 +324,14 @@ class Observer:
             await self._settle_navigation()
             return str(await self._walker.main.call("readableHtml"))
 
+    async def layout_tables(self) -> list[int]:
+        """Ids of the tables of the main document that structure the page, not data."""
+        try:
+            found = await self._walker.ask(self._walker.main, "layoutTables")
+        except ContextGone:
+            found = None
+        return list(found["near"]) if found else []
+
     async def boxes(self) -> list[Box]:
         """Boxes of the interactive elements in the viewport, as of the last observation."""
         return [

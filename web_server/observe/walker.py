@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTS = (
-    "safe", "dom", "geometry", "hit_test", "page_records", "tables", "roles", "typography",
-    "names", "states", "hints", "covers", "scroll_state", "messages", "text", "walk", "containers",
-    "offscreen", "interactive", "rows", "tags", "frames", "page", "readable_fields",
-    "readable_html", "text_search", "action_targets", "usage", "field_actions", "pointer_actions",
-    "target",
+    "safe", "dom", "geometry", "visibility", "hit_test", "page_records", "tables", "roles",
+    "typography", "names", "states", "hints", "covers", "scroll_state", "messages", "text", "walk",
+    "containers", "offscreen", "interactive", "rows", "tags", "frames", "page",
+    "readable_fields", "shown_text", "readable_html", "table_rows", "editable_text",
+    "text_search", "action_targets", "usage", "reading_uses", "field_actions",
+    "pointer_actions", "target",
 )  # fmt: skip
 MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000

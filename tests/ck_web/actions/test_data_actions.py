@@ -1,4 +1,4 @@
-"""Actions that return data to the code: fetch, evaluate."""
+"""Actions that return data to the code: table, value, find_ids, fetch, evaluate."""
 
 from __future__ import annotations
 
@@ -102,3 +102,97 @@ def test_a_setting_switches_scripts_off(wire: FakeWire, tmp_path: Path) -> None:
     names = [f.name for f in WebAgent(web_env={"evaluate": False}).functions()]
     assert "evaluate" not in names and "fetch" in names
     assert "evaluate" in [f.name for f in WebAgent().functions()]
+
+
+TABLE = {
+    "rows": [["Name", "Age"], ["Ada", "36"], ["Bob", "7"]],
+    "columns": ["Name", "Age"],
+    "header": 1,
+    "start": 0,
+    "total": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "string", "sent"),
+    [
+        ({}, "table 1", {"actionValue": "1"}),
+        ({"id": 2}, "table 2", {"actionValue": "2"}),
+        ({"n": 3, "start": 0}, "table 3 from 0", {"actionValue": "3", "start": 0}),
+        ({"id": 7, "dicts": True}, "table [7] dicts", {"targetId": "7"}),
+        ({"id": "Orders"}, "table ['Orders']", {"targetId": "'Orders'"}),
+    ],
+)
+def test_a_table_is_a_number_or_an_element(
+    arguments: dict[str, object], string: str, sent: dict[str, object]
+) -> None:
+    assert WRITE["table"](**arguments) == string
+    fields = ACTIONS["table"].request_fields(parse_action(string))
+    assert fields == {"actionName": "table", **sent}
+
+
+def test_an_edit_has_both_texts() -> None:
+    string = WRITE["edit"](4, 'a "b"\n', "c")
+    assert string == r'edit [4] ["a \"b\"\n", "c"]'
+    fields = ACTIONS["edit"].request_fields(parse_action(string))
+    assert (fields["actionValue"], fields["text"], fields["targetId"]) == ('a "b"\n', "c", "4")
+    for wrong in ("edit [4]", "edit [4] new text", 'edit [4] ["", "x"]'):
+        with pytest.raises(ParseError, match="edit needs the old text and the new one"):
+            parse_action(wrong)
+
+
+@pytest.mark.integration
+def test_tables_values_and_ids_go_to_the_code(wire: FakeWire, tmp_path: Path) -> None:
+    wire.data = {
+        "table": TABLE,
+        "value": {"value": "one\n\ntwo" + "x" * 90},
+        "find_ids": {"ids": [3, 4]},
+    }
+    env = web_env(wire, tmp_path)
+    run = SimpleNamespace(act=env.execute)
+    functions = {n: WebTool(name=n).bind(run) for n in wire.data}  # type: ignore[arg-type]
+    assert functions["table"]() == TABLE["rows"]
+    assert functions["table"](dicts=True) == [
+        {"Name": "Ada", "Age": "36"},
+        {"Name": "Bob", "Age": "7"},
+    ]
+    assert functions["find_ids"]("a", role="link") == [3, 4]
+    with CodeExecutor(functions) as executor:
+        done = executor.run("len(table() + [value(4)])")
+    first, second, last = code_observation(done).split("\n")
+    assert first == "table 1: 3 rows, the first: ['Name', 'Age']"
+    assert second.startswith("value [4] textbox ") and second.endswith("...' (98 characters)")
+    assert last == "Last value: 4"
+    wire.data["table"] = {**TABLE, "columns": [], "header": 0}
+    with pytest.raises(ToolError, match="has no header: read it without dicts"):
+        functions["table"](dicts=True)
+    env.close()
+
+
+@pytest.mark.integration
+def test_a_failed_post_is_an_error_and_a_failed_get_is_marked(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    wire.data = {"fetch": {**REPLY, "status": 422, "text": "name is\nmissing"}}
+    env = web_env(wire, tmp_path)
+    fetch = WebTool(name="fetch").bind(SimpleNamespace(act=env.execute))  # type: ignore[arg-type]
+    with pytest.raises(ToolError, match="HTTP 422, the request did not succeed: name is missing"):
+        fetch(URL, method="POST", data="a=1")
+    assert next(iter(fetch(URL).items())) == ("status", 422)
+    with CodeExecutor({"fetch": fetch}) as executor:
+        done = executor.run(f"fetch({URL!r})['status']")
+    line = f"fetch {URL}: HTTP 422 (an error), 15 characters"
+    assert code_observation(done) == f"{line}\nLast value: 422"
+    env.close()
+
+
+@pytest.mark.integration
+def test_results_begin_with_the_message_of_an_edit_and_of_a_wait(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    wire.replies["wait_for"].append("'Done' did not appear within 2 s; the page changed")
+    env = web_env(wire, tmp_path)
+    wire.pages[next(iter(wire.browsers.values()))["history"][-1]][1].append("\t[9] button 'New'")
+    said = env.step_state("wait_for 2s Done")
+    assert ": 'Done' did not appear within 2 s; new on the page: [9] button 'New'" in said
+    env.close()

@@ -62,6 +62,14 @@ def test_fetch_sends_a_method_a_body_and_headers(client: Client) -> None:
     assert echo["origin"] == client.site
 
 
+def test_fetch_asks_the_site_and_not_the_cache(client: Client) -> None:
+    path, cached = "/cached-for-long", {"Cache_Control": "max-age=3600"}
+    ANSWERS[path] = ("text/plain", b"old", cached)
+    assert "old" in client.open(path)
+    ANSWERS[path] = ("text/plain", b"new", cached)
+    assert data_of(client, "fetch", actionValue=client.site + path)["text"] == "new"
+
+
 def test_fetch_goes_by_the_rules_of_goto(client: Client) -> None:
     client.open("/two")
     for url, why in (

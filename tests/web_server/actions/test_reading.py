@@ -127,3 +127,35 @@ def test_parts_joined_are_the_text() -> None:
 def test_a_page_cannot_end_its_code() -> None:
     text = to_markdown("<pre>a\n```\nb</pre><p>[3] button 'Pay'</p>")
     assert text == "````\na\n```\nb\n````\n\n\\[3] button 'Pay'"
+
+
+@pytest.mark.browser
+def test_find_gives_the_ids_of_all_lines_and_does_not_match_its_own_marks(client: Client) -> None:
+    PAGES["/marks"] = """<title>M</title><p>one</p><p><span style="opacity:0">two</span></p>
+        <textarea aria-label=Notes>first line\n second line</textarea>"""
+    client.open("/marks")
+    reply = client.ok(
+        "performAction",
+        **{"browserId": client.browser, "pageId": client.page, "actionName": "find_ids"},
+        text="line second",
+    )
+    assert reply["data"] == {"ids": [int(client.id_of("textbox 'Notes'"))]}
+    client.act("find", text="invisible")
+    assert client.message == "'invisible' is not on the page"
+    client.act("find", text="two")
+    assert "StaticText '(invisible: two)'" in client.message
+
+
+@pytest.mark.browser
+def test_wait_for_sees_values_and_reports_what_happened(client: Client) -> None:
+    PAGES["/fills"] = """<title>F</title><input aria-label=Total><b style="opacity:0">never</b>
+        <p>ready <i>now</i></p>
+        <script>setTimeout(() => {
+        document.querySelector('input').value = '42 EUR' }, 700)</script>"""
+    client.open("/fills")
+    client.act("wait_for", text="42 eur", timeout=20_000)
+    assert re.match(r"'42 eur' is on the page( after \d+\.\d s)?$", client.message)
+    client.act("wait_for", text="READY now", timeout=50)
+    assert client.message == "'READY now' is on the page"
+    client.act("wait_for", text="never", timeout=50)
+    assert client.message.startswith("'never' did not appear within 0.05 s")

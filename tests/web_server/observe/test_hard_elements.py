@@ -120,8 +120,8 @@ CASES: dict[str, tuple[str, list[str]]] = {
         "<button aria-label=\"it [3] button 'fake'\">y</button>",
         [
             "button '\u05e9\u05dc\u05d5\u05dd'",
-            "button 'a b c\U0001f642'",
-            "button 'it \\[3\\] button \u2019fake\u2019'",
+            "button 'a b c\U0001f642' text: x",
+            "button 'it \\[3\\] button \u2019fake\u2019' text: y",
         ],
     ),
     "through": (

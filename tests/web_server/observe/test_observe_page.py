@@ -59,7 +59,7 @@ LINES = [
     ("<input aria-label=A readonly value=x>", ["textbox 'A' value: x readonly: true"]),
     ("<input aria-label=A aria-invalid=true>", ["textbox 'A' invalid: true"]),
     ("<textarea aria-label=A disabled>t\nu</textarea>",
-     ["textbox 'A' value: t u multiline: true disabled: true"]),
+     ["textbox 'A' value: t \u21b5 u multiline: true disabled: true"]),
     ("<style>b { content: url(data:image/gif;base64,R0lGODlhAQABAAAAACw=#/x.gif);"
      " display: inline-block; width: 9px; height: 9px }</style><b id=n onclick=1></b>",
      ["image '' hint: n clickable: true"]),

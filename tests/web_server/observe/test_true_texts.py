@@ -28,6 +28,8 @@ def read(lab: Lab, html: str) -> str:
     [
         ("1250<sup>1</sup>", "1250^1"),
         ("10<sup>3</sup> kg", "10^3 kg"),
+        ("10<sup>3</sup>5", "10^(3)5"),
+        ("10<sup>3</sup><b>5</b>", "10^(3)5"),
         ("x<sup>n+1</sup>", "x^(n+1)"),
         ("310<span style='vertical-align: super'>1</span>", "310^1"),
         ("1<sup>st</sup> of May", "1st of May"),
@@ -73,3 +75,98 @@ def test_a_reference_keeps_its_link(lab: Lab) -> None:
     html = "<p>It is 310<sup><a href=#n>1</a></sup> at most</p>"
     assert lab.lines(html) == ["StaticText 'It is 310^1 at most'", "link '1'"]
     assert read(lab, html) == "It is 310^[1](#n) at most"
+
+
+INVISIBLE = {
+    "transparent": "<span style='opacity: 0'>x</span>",
+    "inside a transparent box": "<span style='opacity: 0'><b>x</b></span>",
+    "clipped": "<span style='position: absolute; width: 1px; height: 1px; overflow: hidden'>"
+    "x</span>",
+    "clipped by a path": "<span style='display: inline-block; clip-path: inset(50%)'>x</span>",
+    "without ink": "<span style='color: transparent'>x</span>",
+    "like the canvas": "<span style='color: #fff'>x</span>",
+    "like its background": "<span style='background: #123; color: #123'>x</span>",
+    "without size": "<span style='font-size: 0'>x</span>",
+}
+VISIBLE = {
+    "on a dark box": "<span style='background: #000; color: #fff'>x</span>",
+    "on a picture": "<div style='position: relative'><img width=99 height=20 src=x>"
+    "<span style='position: absolute; left: 2px; color: #fff'>x</span></div>",
+    "on a pseudo-element": "<style>i::before { content: ''; position: absolute; z-index: -1;"
+    " background: #000; width: 9px; height: 9px }</style><i style='color: #fff'>x</i>",
+    "with a shadow": "<span style='color: #fff; text-shadow: 1px 1px #000'>x</span>",
+    "filled by a gradient": "<span style='background: linear-gradient(red, blue);"
+    " color: transparent; -webkit-background-clip: text'>x</span>",
+    "half transparent": "<span style='opacity: .5'>x</span>",
+    "placed out of a flat box": "<div style='height: 0; overflow: hidden'>"
+    "<span style='position: absolute'>x</span></div>",
+}
+
+
+@pytest.mark.parametrize("html", INVISIBLE.values(), ids=list(INVISIBLE))
+def test_invisible_text_is_marked_everywhere(lab: Lab, html: str) -> None:
+    page = f"<p>a {html} b</p>"
+    seen = "".join(lab.lines(page, scope="page"))
+    assert "(invisible: x)" in seen and "(invisible: x)" in read(lab, page)
+    row = f"<table border=1><tr><td>{html}</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>"
+    assert lab.lines(row)[1] == "row '(invisible: x) | b'"
+
+
+@pytest.mark.parametrize("html", VISIBLE.values(), ids=list(VISIBLE))
+def test_visible_text_is_not_marked(lab: Lab, html: str) -> None:
+    assert "invisible" not in "".join(lab.lines(f"<div>a {html} b</div>"))
+
+
+def test_text_outside_of_the_page_is_marked_but_not_what_was_scrolled_away(lab: Lab) -> None:
+    far = (
+        "<p style='position: absolute; left: -9999px'>far</p>"
+        "<h2 style='margin-left: -9999px'>H</h2>"
+    )
+    assert lab.lines(far, scope="page")[0] == "StaticText '(invisible: far)'"
+    assert "(invisible: far)" in read(lab, far) and "(invisible: H)" in read(lab, far)
+    box = (
+        "<div id=box style='height: 50px; overflow: auto'><p style='height: 400px'>top</p>"
+        "<p>end</p></div><script>box.scrollTop = 9999</script>"
+    )
+    assert "invisible" not in "".join(lab.lines(box, scope="page")) + read(lab, box)
+
+
+def test_a_text_that_contradicts_the_label_is_shown(lab: Lab) -> None:
+    html = (
+        "<button aria-label='Delete account'>Cancel</button><button aria-label='Close it'>Close"
+        "</button><a href=x aria-label=Cart>Cart <b>3</b></a><h2 aria-label=New>Old</h2>"
+        "<button aria-label=Menu><i aria-hidden=true>menu_icon</i></button>"
+        "<button aria-label=Rate>\u2605\u2605</button>"
+    )
+    assert lab.lines(html) == [
+        "button 'Delete account' text: Cancel",
+        "button 'Close it'",
+        "link 'Cart' text: Cart 3",
+        "heading 'New' level: 2 text: Old",
+        "button 'Menu'",
+        "button 'Rate'",
+    ]
+
+
+def test_line_breaks_of_a_value_are_marked(lab: Lab) -> None:
+    html = (
+        "<textarea aria-label=A rows=9>one\n\ntwo</textarea>"
+        "<div role=textbox aria-label=B contenteditable><div>x</div><div>y</div></div>"
+    )
+    lines = lab.lines(html)
+    assert lines[0] == "textbox 'A' value: one \u21b5 \u21b5 two multiline: true"
+    assert lines[1] == "textbox 'B' multiline: true value: x \u21b5 y"
+
+
+def test_reading_has_the_text_of_style_sheets_and_of_pictures(lab: Lab) -> None:
+    html = (
+        "<style>.q::before { content: 'No. ' } .q::after { content: ' done' }"
+        " .u { text-transform: uppercase }</style><p class=q>5</p><p class=u>loud</p>"
+        "<p>Is <img src=y.svg alt=active width=9 height=9>, <i title=locked class=icon></i>"
+        "<a href=x aria-label=Edit><svg width=9 height=9></svg></a></p>"
+        "<svg width=99 height=20><title>Chart</title><text y=15>12 kg</text></svg>"
+    )
+    text = read(lab, html)
+    assert "No. 5 done" in text and "LOUD" in text
+    assert "Is [image: active], [image: locked]" in text and "[image: Edit]" in text
+    assert "[image: Chart]" in text and "12 kg" in text

@@ -1,7 +1,7 @@
 // Part of settling: the functions that the server calls, in an isolated world of the main frame.
 // `TOKEN` is the secret under which timers.js answers.
 /* global TOKEN */
-/* global changes, restlessCount, stopWatching, takeDirty, trees, watch -- changes.js */
+/* global changes, restlessCount, stopWatching, takeDirty, watch -- changes.js */
 /* global clickedDownloads, startAction, takeCopied -- user_events.js */
 /* global changesUnseen, isAnimating, nextFrame, pause -- motion.js */
 /* global isBlank -- blank.js */
@@ -31,10 +31,8 @@ function whenChanged(milliseconds, check) {
   watch();
   return new Promise((resolve) => {
     const end = performance.now() + milliseconds;
-    let first = true;
     const look = () => {
-      const found = check(takeDirty(), first);
-      first = false;
+      const found = check(takeDirty());
       if (found || performance.now() > end) resolve(found);
       else pause(look);
     };
@@ -86,16 +84,6 @@ globalThis.ckSettle = {
   // Waits until the document shows something, at most so long. Resolves with whether it does.
   filled(milliseconds) {
     return whenChanged(milliseconds, () => !isBlank());
-  },
-
-  // Waits until the page shows the text, at most so long. Resolves with whether it does.
-  text(expected, milliseconds) {
-    const plain = (text) => text.replace(/\s+/g, ' ').toLowerCase();
-    const needle = plain(expected).trim();
-    const textOf = (tree) => (tree.body ? tree.body.innerText
-      : [...tree.children].map((child) => child.innerText || '').join('\n'));
-    return whenChanged(milliseconds, (changed, first) => (first || changed)
-      && [...trees].some((tree) => plain(textOf(tree)).includes(needle)));
   },
 
   scroll: scrollPage,

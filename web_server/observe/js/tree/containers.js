@@ -2,9 +2,11 @@
 /* global nextOf, safeForm, tagOf -- safe.js */
 /* global idOf, mayHideShadow, shadowOf -- dom.js */
 /* global intersect -- geometry.js */
+/* global isUnseen, unseenText -- visibility.js */
 /* global hasAuthorName -- roles.js */
 /* global nameOf, pseudoText -- names.js */
 /* global statesOf -- states.js */
+/* global otherTextPairs -- shown_text.js */
 /* global scrollPairs -- scroll_state.js */
 /* global addText, flushText -- text.js */
 /* global CONTAINERS, IN_VIEW, MAX_POSSIBLE_HOSTS, PSEUDO_START, clean, contextInside, flagsFor -- walk.js */
@@ -40,12 +42,13 @@ function visitHeading(element, rect, inner, context) {
     visitChildren(element, inner);
     return;
   }
-  const name = nameOf(element, 'heading');
+  const named = nameOf(element, 'heading');
+  const name = named && isUnseen(element, inner.style) ? unseenText(named) : named;
   if (name) {
     if (context.row) context.row.addOwnLine(name);
     if (inner.inView || walk.full) {
       put(context, element, 'heading', flagsFor(inner, false), rect, name,
-        statesOf(element, 'heading', name, false));
+        [...statesOf(element, 'heading', name, false), ...otherTextPairs(element, named)]);
     }
   }
   if (element.firstElementChild || shadowOf(element)) {
@@ -99,8 +102,9 @@ function visitInside(element, context) {
 }
 
 function addPseudo(element, context, which) {
-  const text = pseudoText(element, which);
-  if (!text) return;
+  const written = pseudoText(element, which);
+  if (!written) return;
+  const text = isUnseen(element, context.style) ? unseenText(written) : written;
   if (context.row) context.row.addText(text);
   else addText(context, element, PSEUDO_START[which], text, true);
 }

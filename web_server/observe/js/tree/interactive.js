@@ -5,7 +5,9 @@
 /* global INTERACTIVE_ROLES, NAME_FROM_CONTENT, attribute, collapse, hasAuthorName, roleOf, shownRole -- roles.js */
 /* global nameOf, textOf -- names.js */
 /* global struckText -- typography.js */
-/* global LONG_VALUE, TOGGLES, plain, statesOf -- states.js */
+/* global LONG_VALUE, TOGGLES, plain, statesOf, withBreaks -- states.js */
+/* global editableText -- editable_text.js */
+/* global otherTextPairs -- shown_text.js */
 /* global hintPairs, isPartOfChart, shapePairs, symbolPairs -- hints.js */
 /* global coveredBy, ignoresPointer -- covers.js */
 /* global scrollPairs -- scroll_state.js */
@@ -30,7 +32,7 @@ function visitInteractive(element, role, rect, inner, context, hints) {
     mute = mute || name !== '';
   }
   const hasValue = editable || (role === 'textbox' || role === 'combobox') && !('value' in element);
-  const value = hasValue ? textOf(element, role) : '';
+  const value = !hasValue ? '' : element.isContentEditable ? editableText(element).trim() : textOf(element, role);
   if (hasValue) mute = mute || value.length <= LONG_VALUE;
   const toggle = !name && role === 'generic' ? hiddenToggle(element) : null;
   const pairs = interactivePairs(element, role, name, value, toggle, inner, hints, fromContent);
@@ -74,8 +76,9 @@ function interactivePairs(element, role, name, value, toggle, inner, hints, from
     pairs.push(...hintPairs(element, role, inner.style));
   }
   pairs.push(...symbolPairs(element, name));
+  if (NAME_FROM_CONTENT.has(role)) pairs.push(...otherTextPairs(element, name));
   if (inner.struck && name) pairs.push('struck: true');
-  if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(value));
+  if (value && value.length <= LONG_VALUE) pairs.push('value: ' + plain(withBreaks(value)));
   if (toggle) pairs.push(`checked: ${toggle.checked}`);
   pairs.push(...hints, ...scrollPairs(element, inner.style));
   if (role === 'link' && !name) pairs.push('url: ' + plain(element.getAttribute('href') || '', 60));

@@ -1,6 +1,7 @@
 // Part of the walker: skips content outside of the viewport, except what may be displayed elsewhere.
 /* global nextElementOf, parentOf -- safe.js */
 /* global shadowOf -- dom.js */
+/* global isUnseen, unseenText -- visibility.js */
 /* global recorded -- page_records.js */
 /* global transformed -- names.js */
 /* global visit -- walk.js */
@@ -69,6 +70,7 @@ function isPlainCell(element, tag, context) {
   const style = getComputedStyle(element);
   if (style.cursor === 'pointer' && !context.pointer || style.position !== 'static') return false;
   context.row.addCell();
-  context.row.addText(transformed(element.textContent, style));
+  const text = transformed(element.textContent, style);
+  context.row.addText(isUnseen(element, style) ? unseenText(text) : text);
   return true;
 }

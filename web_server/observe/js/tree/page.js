@@ -1,6 +1,7 @@
 // Part of the walker: `observe`, the walk over a whole document with facts about the page.
 /* global activeElementOf, bodyOf, listen, rootElementOf, scrollerOf, titleOf, unlisten -- safe.js */
 /* global nextId:writable, prune, shadowOf -- dom.js */
+/* global forgetVisibility -- visibility.js */
 /* global pullRecords -- page_records.js */
 /* global forgetTables -- tables.js */
 /* global referenced -- names.js */
@@ -95,6 +96,7 @@ function observe(options) {
   pullRecords(document);
   forgetTables();
   forgetCharts();
+  forgetVisibility();
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
   walk = {

@@ -5,6 +5,7 @@
 /* global placeholderOf, referenced -- names.js */
 /* global walk -- walk.js */
 /* exported LONG_VALUE, TOGGLES, controlValue, isDisabled, isEditable, isEditableRoot, plain, statesOf */
+/* exported withBreaks */
 
 const TOGGLES = /^(checkbox|radio|switch|menuitemcheckbox|menuitemradio)$/;
 const RANGES = /^(slider|spinbutton|progressbar|meter|scrollbar)$/;
@@ -17,6 +18,11 @@ function plain(text, limit = LONG_VALUE) {
   // eslint-disable-next-line no-control-regex
   const line = collapse(text.replace(/[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g, ' ')).replace(/'/g, '\u2019');
   return line.length > limit ? line.slice(0, limit) + `\u2026 (${line.length} characters)` : line;
+}
+
+// A text with a mark for each line break.
+function withBreaks(text) {
+  return text.replace(/\r?\n/g, ' \u21b5 ');
 }
 
 function isDisabled(element) {
@@ -98,7 +104,7 @@ function statesOf(element, role, name, focused) {
 
 function fieldStates(pairs, element, role, name, tag) {
   const value = controlValue(element, role);
-  if (value) pairs.push('value: ' + plain(value));
+  if (value) pairs.push('value: ' + plain(withBreaks(value)));
   else if (placeholderOf(element) && placeholderOf(element) !== name) {
     pairs.push('placeholder: ' + plain(placeholderOf(element)));
   }
@@ -114,7 +120,9 @@ function fieldStates(pairs, element, role, name, tag) {
     if (low || range) pairs.push('min: ' + plain(low || '0'));
     if (high || role === 'slider' && range) pairs.push('max: ' + plain(high || '100'));
   }
-  if (tag === 'textarea' || role === 'textbox' && element.isContentEditable) pairs.push('multiline: true');
+  if (tag === 'textarea' || role === 'textbox' && (element.isContentEditable || element.editContext)) {
+    pairs.push('multiline: true');
+  }
   if (tag === 'select' && element.multiple) pairs.push('multiple: true');
   if (element.matches(':required') || attribute(element, 'aria-required').toLowerCase() === 'true') {
     pairs.push('required: true');

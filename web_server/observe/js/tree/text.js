@@ -2,8 +2,9 @@
 //
 // Adjacent texts are collected in a run, which becomes one line. A link inside a sentence need not
 // split the line: its text stays in the line, and its own line follows below.
-/* global pieceId -- dom.js */
+/* global composedParent, pieceId -- dom.js */
 /* global intersect -- geometry.js */
+/* global isUnseen, unseenText -- visibility.js */
 /* global transformed -- names.js */
 /* global struckText -- typography.js */
 /* global IN_VIEW, addSpace, clean, record, walk -- walk.js */
@@ -160,7 +161,8 @@ function visitInPhrase(element, role, rect, inner, context, hints) {
   sentence.names = Math.max(0, sentence.names) + name.length;
   sentence.size += name.length;
   sentence.parts.push({
-    text: marked((/^\s/.test(text) ? ' ' : '') + (inner.struck ? struckText(name) : name) + (/\s$/.test(text) ? ' ' : '')),
+    text: marked((/^\s/.test(text) ? ' ' : '') + (inner.struck ? struckText(name) : name)
+      + (/\s$/.test(text) ? ' ' : '')),
     inView: false, lines,
   });
 }
@@ -200,9 +202,11 @@ function offsetIn(node, at) {
 function visitText(node, context) {
   if (context.mute || context.ariaHidden || context.invisible) return;
   const data = node.data;
+  const unseen = /\S/.test(data) && isUnseen(composedParent(node), context.style);
   const shown = (text) => {
     const written = transformed(text, context.style);
-    return context.struck ? struckText(written) : written;
+    const lasting = context.struck ? struckText(written) : written;
+    return unseen ? unseenText(lasting) : lasting;
   };
   if (context.row) {
     context.row.addText(shown(data));

@@ -1,5 +1,6 @@
 // Part of the walker: characters for typography that changes the meaning of a text: superscripts,
 // subscripts and struck text. Without them, `10<sup>3</sup>` would read as 103.
+/* global composedParent -- dom.js */
 /* global collapse -- roles.js */
 /* exported isStruck, marksAround, struckText */
 
@@ -32,5 +33,24 @@ function scriptMarks(element, raised, before) {
     : /\p{N}/u.test(left) && /^\p{N}/u.test(text) || /\p{L}/u.test(left) && /^\p{L}/u.test(text);
   if (!glued || raised && ORDINALS.test(text)) return NO_MARKS;
   const mark = raised ? '^' : '_';
-  return PLAIN_SCRIPT.test(text) ? [mark, ''] : [mark + '(', ')'];
+  const alone = PLAIN_SCRIPT.test(text) && !/^[\p{L}\p{N}]/u.test(textAfter(element));
+  return alone ? [mark, ''] : [mark + '(', ')'];
+}
+
+// The text right behind an element, up to the end of the block.
+function textAfter(element) {
+  for (let node = element; node;) {
+    const next = node.nextSibling;
+    if (!next) {
+      node = composedParent(node);
+      if (!node || node.nodeType !== 1 || getComputedStyle(node).display !== 'inline') return '';
+    } else if (next.textContent) {
+      return next.nodeType === 3 || next.nodeType === 1 && getComputedStyle(next).display === 'inline'
+        ? next.textContent : '';
+    } else {
+      if (next.localName === 'br') return '';
+      node = next;
+    }
+  }
+  return '';
 }

@@ -237,7 +237,7 @@ function visitPlain(element, tag, rect, inner, context) {
   if (role === 'row' || role === 'LayoutTableRow') {
     visitRow(element, role, rect, inner, context, hints);
   } else if ((INTERACTIVE_ROLES.has(role) || hints) && !inner.invisible && !inner.inert
-      && (rect.width > 0 && rect.height > 0 || hasBoxInside(element))) {
+      && (rect.width > 0 && rect.height > 0 || hasBoxInside(element) || element.editContext)) {
     const phrase = inner.style.display === 'inline' && !context.mute && !context.row && !inner.ariaHidden;
     (phrase ? visitInPhrase : visitInteractive)(element, role, rect, inner, context, hints || []);
   } else if (role === 'heading') {

@@ -17,6 +17,8 @@
 /* global describeFocus, usage -- usage.js */
 /* global chooseOptions, chosenLabels, fieldContent, focusEditor, focusElement -- field_actions.js */
 /* global selectContent, setFieldValue, suggestedValue -- field_actions.js */
+/* global fieldValue, selectPart -- reading_uses.js */
+/* global layoutTables, tableRows -- table_rows.js */
 /* global acceptsDrop, expectDrop, hitTest, scrollBox, sliderThumb -- pointer_actions.js */
 /* exported contentOrigin, elementOf, frameOffset, isInert, shownName, throughFrames */
 
@@ -229,8 +231,8 @@ function frameOwners(id) {
 // Functions for actions, which get an element first; see field_actions.js and pointer_actions.js.
 const elementActions = {
   __proto__: null,
-  acceptsDrop, chooseOptions, chosenLabels, expectDrop, fieldContent, focusEditor, focusElement, hitTest,
-  scrollBox, selectContent, setFieldValue, sliderThumb, suggestedValue,
+  acceptsDrop, chooseOptions, chosenLabels, expectDrop, fieldContent, focusEditor, focusElement,
+  fieldValue, hitTest, scrollBox, selectContent, selectPart, setFieldValue, sliderThumb, suggestedValue, tableRows,
 };
 
 // Returns {value} with what the function returns; null if the element is not on the page.
@@ -241,6 +243,7 @@ function callWithElement(id, name, ...rest) {
 
 globalThis.ckObserver = {
   adopt, observe, observeWhen, readableHtml, frameOwners, resolve, resolveInFrame, scrollToNode, sendNode,
-  elementOf, elementState, expectPress, missedPress, placeOf, originOf, locateText, ensureSelected, usage, describeFocus,
-  reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys, callWithElement,
+  elementOf, elementState, expectPress, missedPress, placeOf, originOf, locateText, ensureSelected, usage,
+  describeFocus, reachedNode, reachedPoint, reachedFocus, reachedByAccessKey, takesKeys, callWithElement,
+  layoutTables,
 };

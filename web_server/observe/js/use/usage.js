@@ -7,7 +7,8 @@
 /* global clean -- walk.js */
 /* global focusedElement -- page.js */
 /* global elementOf, isInert, shownName -- target.js */
-/* exported describeFocus, usage */
+/* global tableUse, valueUse -- reading_uses.js */
+/* exported describeFocus, isInvisible, isOn, isPage, isToggle, refused, textUse, toggleUse, usage */
 
 const NO_TEXT = new Set('checkbox radio button submit reset image file hidden'.split(' '));
 const SET_VALUE = new Set('date time datetime-local month week color range'.split(' '));
@@ -22,7 +23,7 @@ const MAX_DESCENDANTS = 3000;
 const MAX_LINE_HEIGHT = 80; // pixels; the height of a control with the words in it
 
 const isField = (e) => e.localName === 'textarea' || e.localName === 'select'
-  || e.localName === 'input' && !NO_TEXT.has(e.type) || isEditableRoot(e);
+  || e.localName === 'input' && !NO_TEXT.has(e.type) || isEditableRoot(e) || Boolean(e.editContext);
 const isBox = (e) => e.localName === 'input' && /^(checkbox|radio)$/.test(e.type);
 const isToggle = (e) => isBox(e) || /^(true|false|mixed)$/i.test(attribute(e, 'aria-checked'));
 const isFileField = (e) => e.localName === 'input' && e.type === 'file';
@@ -139,7 +140,8 @@ function fieldUse(field) {
       fits: 'click it first: a pop-up may open, or it may become editable' };
   }
   if (tag === 'input' && SET_VALUE.has(field.type)) return { ...found, how: 'value' };
-  return { ...found, how: tag === 'textarea' && editorOf(field) ? 'editor' : 'field' };
+  const proxy = (tag === 'textarea' || field.editContext) && editorOf(field);
+  return { ...found, how: proxy ? 'editor' : 'field' };
 }
 
 // The checkbox, switch or toggle button that an element is or contains, and whether it is on.
@@ -258,6 +260,7 @@ function usage(id, purpose, next) {
   const element = elementOf(id);
   if (!element) return null;
   nextId = Math.max(nextId, next);
-  const uses = { text: textUse, toggle: toggleUse, file: fileUse, list: listUse, focus: focusUse };
+  const uses = { text: textUse, toggle: toggleUse, file: fileUse, list: listUse, focus: focusUse,
+    value: valueUse, table: tableUse };
   return { id, ...uses[purpose](element), next: nextId };
 }
