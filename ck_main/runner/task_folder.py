@@ -108,6 +108,8 @@ class PreviousAttempt:
 
     @cached_property
     def _found(self) -> tuple[InterruptedSession | None, PriorUsage]:
+        if not self._events:
+            return None, PriorUsage()
         try:
             return read_interrupted_run(self._events)
         except UNUSABLE as e:

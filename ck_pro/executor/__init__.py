@@ -12,7 +12,7 @@ May import: `exceptions` and `threads`. Other rooms use the names below, and `ex
 in a reply.
 """
 
-from ck_pro.executor.calls.flags import CallFlag, current_call, outside_calls
+from ck_pro.executor.calls.step_calls import CallFlag, current_call, outside_calls
 from ck_pro.executor.core import WALL_SECONDS, CodeExecutor
 from ck_pro.executor.folder_removal import remove_folder
 from ck_pro.executor.results import CallLine, CodeError, CodeResult, LocalCall

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
 from ck_pro.executor.calls.descriptions import Function, Handles, describe_function
-from ck_pro.executor.calls.flags import CancelledCalls
-from ck_pro.executor.calls.step_calls import StepCalls
+from ck_pro.executor.calls.step_calls import CancelledCalls, StepCalls
 from ck_pro.executor.calls.waiting import CHECK_SECONDS
 from ck_pro.executor.channel import WorkerGone
 from ck_pro.executor.extract import extract_code

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ck_pro.model.recordings.normalise import normalise
+from ck_pro.model.recordings.elements import normalise
 from ck_pro.session.observed import join_entries
 from ck_pro.trajectory.reading.attempts import (
     agent_of,

@@ -12,8 +12,7 @@ from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
 from ck_pro.model.backends.backend import Backend, ChatRequest, split_reasoning
-from ck_pro.model.recordings.elements import template_reply
-from ck_pro.model.recordings.normalise import normalise
+from ck_pro.model.recordings.elements import normalise, template_reply
 from ck_pro.model.recordings.recording import (
     KEY_FIELDS,
     Recording,

@@ -25,8 +25,7 @@ from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
 from ck_pro.model.backends.backend import ChatRequest, FilteredReply
-from ck_pro.model.recordings.elements import message_text
-from ck_pro.model.recordings.normalise import normalise, normalise_task
+from ck_pro.model.recordings.elements import message_text, normalise, normalise_task
 from ck_pro.model.types import CallContext, Message, Usage
 
 Key = tuple[str, str, int, str, str]

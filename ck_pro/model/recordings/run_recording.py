@@ -20,8 +20,7 @@ from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError, ReplayError
 from ck_pro.journal import WORK_FOLDER, journal_folders, read_events
 from ck_pro.model.backends.backend import ChatRequest
-from ck_pro.model.recordings.elements import message_text, template_reply
-from ck_pro.model.recordings.normalise import normalise, normalise_task
+from ck_pro.model.recordings.elements import message_text, normalise, normalise_task, template_reply
 from ck_pro.model.recordings.recording import (
     difference,
     digest_of,

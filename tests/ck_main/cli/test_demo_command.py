@@ -132,7 +132,7 @@ def test_an_unfinished_demo_advises_to_start_over(
 
 def _normalised(replies: Path) -> None:
     """Tasks in recordings are in normal form: no ports."""
-    from ck_pro.model.recordings.normalise import normalise_task
+    from ck_pro.model.recordings.elements import normalise_task
 
     rows = [json.loads(line) for line in replies.read_text().splitlines()]
     write_lines(replies, [{**r, "task": normalise_task(r["task"], "")} for r in rows])

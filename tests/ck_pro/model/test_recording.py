@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from ck_pro.exceptions import ContentFiltered, ModelRefused, ReplayError
 from ck_pro.model import LLM, Budget, CallContext
-from ck_pro.model.recordings.elements import fill_reply, observed_elements, template_reply
-from ck_pro.model.recordings.normalise import normalise, normalise_task
+from ck_pro.model.recordings.elements import (
+    fill_reply,
+    normalise,
+    normalise_task,
+    observed_elements,
+    template_reply,
+)
 from ck_pro.model.recordings.record import RecordBackend
 from ck_pro.testing import (
     CONTEXT_HEADERS,
