@@ -3,110 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from speeches import IN_CODE, OTHERS, SPEECHES, Call, Speech
 
 from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.approval import AutoApprover, Decision, RuleApprover, describe
 from ck_pro.events import Action, ComputerAction, ComputerObservation, Observation
 from ck_pro.journal import read_events
-from ck_pro.language import (
-    AgentLanguage,
-    CodeLanguage,
-    ComputerUseLanguage,
-    FunctionCallingLanguage,
-    text_of,
-)
-from ck_pro.model import LLM, Reply
-from ck_pro.model.backends.responses import tool_calls_of
+from ck_pro.language import text_of
+from ck_pro.model import LLM
 from ck_pro.model.recordings.record import RecordBackend
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tool import tool_from_function
 from ck_pro.tools.computer import ComputerTool
-
-Call = tuple[str, dict[str, Any]]
-
-
-@dataclass
-class Speech:
-    """Writes the replies of a scripted model in one language.
-
-    Args:
-        calls: several calls of functions, in one reply.
-        finish: the answer, in the form that ends a run.
-        broken: a reply that has not the agreed form.
-    """
-
-    language: Callable[[], AgentLanguage]
-    calls: Callable[[Sequence[Call]], str]
-    finish: Callable[[str], str]
-    broken: str
-    fault: str = field(default="ParseError")
-
-    def call(self, name: str, **arguments: Any) -> str:
-        return self.calls([(name, arguments)])
-
-
-def _code(calls: Sequence[Call]) -> str:
-    lines = [f"print({n}({', '.join(f'{k}={v!r}' for k, v in a.items())}))" for n, a in calls]
-    return "Thought: so\n```python\n" + "\n".join(lines) + "\n```"
-
-
-def _tool_calls(calls: Sequence[Call]) -> str:
-    made = [
-        {"id": f"c{i}", "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
-        for i, (n, a) in enumerate(calls)
-    ]
-    return Reply("so", tool_calls=made)
-
-
-def _items(calls: Sequence[Call]) -> str:
-    items: list[dict[str, Any]] = [{"type": "reasoning", "id": "rs", "summary": []}]
-    for i, (name, arguments) in enumerate(calls):
-        if name == "computer":
-            given = dict(arguments)
-            act = {"type": given.pop("action"), **given}
-            checks = act.pop("checks", [])
-            item = {"type": "computer_call", "call_id": f"c{i}", "action": act}
-            items.append({**item, "pending_safety_checks": checks})
-        else:
-            text = json.dumps(arguments)
-            items.append(
-                {"type": "function_call", "call_id": f"c{i}", "name": name, "arguments": text}
-            )
-    return Reply("so", items=items, tool_calls=[c for i in items for c in tool_calls_of(i)])
-
-
-def _message(text: str) -> str:
-    part = {"type": "output_text", "text": text}
-    return Reply(text, items=[{"type": "message", "role": "assistant", "content": [part]}])
-
-
-def _stop_call(answer: str) -> str:
-    return _tool_calls([("stop", {"output": answer})])
-
-
-BAD_ARGUMENTS = Reply("", tool_calls=[{"id": "c0", "function": {"name": "add", "arguments": "{"}}])
-SPEECHES = {
-    "code": Speech(CodeLanguage, _code, lambda a: _code([("stop", {"output": a})]), "I talk."),
-    "function_calls": Speech(FunctionCallingLanguage, _tool_calls, _stop_call, BAD_ARGUMENTS),
-    "computer_use": Speech(
-        ComputerUseLanguage, _tool_calls, _stop_call, _tool_calls([("computer", {"action": "fly"})])
-    ),
-    "computer_items": Speech(
-        lambda: ComputerUseLanguage("computer_use_preview"),
-        _items,
-        _message,
-        _items([("computer", {"action": "fly"})]),
-    ),
-}
-IN_CODE = pytest.param("code", marks=pytest.mark.worker)
-OTHERS = [name for name in SPEECHES if name != "code"]
 
 
 @pytest.fixture(params=[IN_CODE, *OTHERS])
