@@ -93,7 +93,7 @@ class Team:
         return self.agent(*boss, sub_agents=[sub], **settings)
 
     def run(self, agent: MultiStepAgent, **more: Any) -> AgentSession:
-        """Run an agent with a journal; the journal tells the same as the session."""
+        """Run an agent with a journal; the journal has the same events as the session."""
         with Journal(self.folder / "run") as journal:
             session: AgentSession = agent.run(
                 "Do it.", journal=journal, workdir=self.folder / "work", **more
