@@ -83,19 +83,22 @@ print(find("{MADE_UP}"))
 )
 
 _WEB_SMALL = PromptParts(
-    "You do the task in a web browser by writing Python. Your code runs. You then see the page.",
+    "You do the task in a web browser by writing Python. After each reply you see the page.",
     f"""\
-- Reply with one short thought, then one Python block between ```python and ```.
-- The page is a list of elements: [id] role 'name'. Pass an id or a name to click and type.
-- If the page already has the answer, call stop("the answer") now. This ends the task.
-- Else act: fill in all fields with type(..., enter=False), then click the button; or click a link.
-- If it cannot be done, call stop("not available", "the reason").
+- The page is a list of elements: [id] role 'name'. Pass ids of the page shown last.
+- If the page shows the answer, call stop("ANSWER"): only the answer, in the form of the task.
+- If not, act: click(ID) on a link or a button. In a form, type(ID, "TEXT", enter=False) into each
+  field and click its button, in one block.
+- If it cannot be done, call stop("not available").
 {MATERIAL_RULE}""",
     f"""\
-Thought: The page says that the {MADE_UP} costs 30 EUR. That is the answer.
+Thought: The page says that the {MADE_UP} costs 30 EUR.
 ```python
 stop("30 EUR for {MADE_UP}")
 ```""",
+)
+_SMALL_ACT = (
+    "Now reply: a short thought with the answer if the page shows it, then one Python block."
 )
 
 _WEB_CALLS = PromptParts(
@@ -192,7 +195,8 @@ def web_small(**values: Any) -> Prompt:
     """Ask for the next actions of a small model, by a short prompt."""
     if calls_functions(values):
         return web_action(**values)
-    return _web_prompt(values, action_instruction(values), parts=_WEB_SMALL)
+    values["web_functions"] = values["functions_short"]
+    return _web_prompt(values, _SMALL_ACT, parts=_WEB_SMALL)
 
 
 def web_end(**values: Any) -> Prompt:

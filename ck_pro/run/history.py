@@ -25,7 +25,8 @@ _TRACE_SHARE, _MIN_TRACE = 8, 4000  # characters for traces: a part of `history_
 _END_SHARE = 3  # the end phase shows all steps up to this multiple of `history_chars`
 _MEMORY_SHARE = 2  # characters for the memory of earlier runs: a part of `history_chars`
 _MEMORY = "# Memory of earlier runs"
-_OBJECT_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+_OF_ONE_STEP = re.compile(r"0x[0-9a-f]{6,}|(?<=File \"<step )\d+(?=>\")")
+"""Parts of an observation that differ between equal steps: addresses, and numbers in tracebacks."""
 
 
 class History:
@@ -300,7 +301,7 @@ def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:
 def _signature(action: Mapping[str, Any], seen: str) -> tuple[str, ...]:
     """Return what equal steps have in common: code, observation, state of the environment."""
     states = [str(v) for k, v in sorted(action.items()) if k.endswith("state_before")]
-    return (" ".join(action["code"].split()), _OBJECT_ADDRESS.sub("0x", seen), *states)
+    return (" ".join(action["code"].split()), _OF_ONE_STEP.sub("", seen), *states)
 
 
 def files_in(folder: Path) -> list[str]:

@@ -17,6 +17,7 @@ from ck_main.main import cli as main
 from ck_pro.exceptions import ConfigError
 from ck_pro.language import ComputerUseLanguage
 from ck_pro.model.shorten import estimate_tokens
+from ck_pro.testing import ScriptedLLM
 from ck_web.agent import WebAgent
 from ck_web.computer import ComputerAgent
 from ck_web.main import cli as web
@@ -112,3 +113,30 @@ def test_a_language_of_the_screen_needs_the_computer_agent() -> None:
     assert isinstance(agent.language, ComputerUseLanguage) and agent.language.tool == "computer"
     with pytest.raises(ConfigError, match=r"--language computer: .* use python -m ck_web.main"):
         build_agent(CKAgent, None, [], language="computer")
+
+
+@pytest.mark.parametrize("kind", [CKAgent, WebAgent])
+def test_the_prompts_of_the_small_profile_are_short(kind: Any) -> None:
+    def size(profile: str | None) -> int:
+        agent = build_agent(kind, None, [], profile=profile)
+        functions = agent.functions()
+        short, long = functions.definitions(short=True), functions.definitions()
+        values = {
+            **{"task": "", "history": [], "goals": [], "state": {}, "files": [], "notices": []},
+            **{"language": agent.language, "plans": profile is None, "planning": "fused"},
+            **{"functions_short": short, "functions_long": long, "step_idx": 0, "max_steps": 9},
+            **{"web_functions": definitions(functions), "web_page": "", "web_image": ""},
+            "web_page_title": "Current page",
+        }
+        prompt = agent.get_template("action").format(**values)
+        assert not isinstance(prompt, str)
+        return estimate_tokens(prompt[0]["content"])
+
+    assert size("small") < 0.6 * size(None)
+    assert size("small") < 500
+
+
+def test_the_small_profile_works_with_function_calls() -> None:
+    agent = build_agent(CKAgent, None, [], profile="small", language="function_calls")
+    agent = agent.updated({"model": ScriptedLLM(["stop(output='42')"])})
+    assert agent.run("What is 6 * 7?").final_results["output"] == "42"

@@ -13,7 +13,7 @@ from ck_pro import AgentSession, MultiStepAgent, StopTool
 from ck_pro.agent.prompts import MADE_UP
 from ck_pro.language import message_text, parse_literal, text_of
 from ck_pro.model import LLM, Reply
-from ck_pro.session import Status
+from ck_pro.session import Status, StopReason
 from ck_pro.testing import FakeChatServer, Fault, ScriptedLLM
 from ck_web.agent import WebAgent
 from ck_web.computer import ComputerAgent
@@ -203,3 +203,12 @@ def test_a_service_without_json_schemas_is_asked_for_plain_plans() -> None:
 
 def test_the_plan_of_a_reply_may_be_json_without_a_fence() -> None:
     assert parse_literal(json.dumps(PLAN))["todo_list"] == ["look"]
+
+
+@pytest.mark.worker
+def test_the_same_failing_code_counts_as_repeated_although_tracebacks_number_the_steps() -> None:
+    a = agent(*[code("1 / 0")] * 4, language="code", stuck_limit=3)
+    session = a.run("t")
+    assert "<step 1>" in seen(session)[0] and "<step 2>" in seen(session)[1]
+    assert (session.stop_reason, len(session.steps)) == (StopReason.STUCK, 3)
+    assert EXAMPLE not in prompt(a, 2)
