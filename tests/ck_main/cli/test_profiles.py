@@ -133,7 +133,7 @@ def test_the_prompts_of_the_small_profile_are_short(kind: Any) -> None:
         return estimate_tokens(prompt[0]["content"])
 
     assert size("small") < 0.6 * size(None)
-    assert size("small") < 500
+    assert size("small") < 600
 
 
 def test_the_small_profile_works_with_function_calls() -> None:
