@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 from ck_pro.events.journal_events import CallOutcome, FinalResults
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CallLine, CodeResult
+from ck_pro.run.folded_lines import fold
 from ck_pro.session import AgentSession, Status
 from ck_pro.session.observed import append_part
 
@@ -140,20 +142,24 @@ def code_observation(result: CodeResult) -> Any:
 
 
 def _with_lines(pieces: Sequence[Any], tail: str) -> list[Any]:
-    """Return the pieces with the added lines as text, the last few, each on a separate line."""
+    """Return the pieces with the added lines as text, the last few, each on a separate line.
+
+    Adjacent lines about similar actions are folded.
+    """
     added = [piece for piece in pieces if isinstance(piece, CallLine)]
     if not added:
         return list(pieces)
     printed = "\n".join([*(p for p in pieces if type(p) is str), tail])
     omitted = len([line for line in added if line not in printed]) - _MAX_LINES
     placed: list[Any] = [f"({omitted} earlier actions omitted)\n"] if omitted > 0 else []
-    for piece in pieces:
-        if not isinstance(piece, CallLine):
-            placed.append(piece)
-        elif piece not in printed:
-            omitted -= 1
-            if omitted < 0:
-                placed.append(f"{_line_break(placed)}{piece}\n")
+    for is_line, group in itertools.groupby(pieces, lambda piece: isinstance(piece, CallLine)):
+        if not is_line:
+            placed += group
+            continue
+        lines = [line for line in group if line not in printed]
+        dropped, omitted = max(0, min(omitted, len(lines))), omitted - len(lines)
+        for line in fold(lines[dropped:]):
+            placed.append(f"{_line_break(placed)}{line}\n")
     return placed
 
 
