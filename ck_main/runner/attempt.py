@@ -16,14 +16,8 @@ from ck_main.runner.task_folder import PreviousAttempt, attempt_files, set_aside
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import (
-    EndData,
-    EventData,
-    FinalResults,
-    SessionData,
-    StatusData,
-    StepData,
-)
+from ck_pro.events.event_parts import FinalResults
+from ck_pro.events.journal_events import EndData, EventData, SessionData, StatusData, StepData
 from ck_pro.events.progress_events import ProgressEvent
 from ck_pro.exceptions import (
     ContentFiltered,

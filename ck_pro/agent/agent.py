@@ -32,9 +32,9 @@ from ck_pro.events import (
     ThinkAction,
     ToolCall,
 )
+from ck_pro.events.event_parts import FinalResults
 from ck_pro.events.journal_events import (
     EndData,
-    FinalResults,
     FinishData,
     ObservationData,
     ParsedReply,

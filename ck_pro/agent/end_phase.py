@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ck_pro.events.journal_events import FinalResults, ParsedReply
+from ck_pro.events.event_parts import FinalResults
+from ck_pro.events.journal_events import ParsedReply
 from ck_pro.exceptions import ContentFiltered, ModelRefused, ParseError, ToolError
 from ck_pro.language import END_FORM, AgentLanguage, CodeLanguage, parse_literal
 from ck_pro.model import Reply

@@ -6,13 +6,8 @@ import logging
 from typing import Any
 
 from ck_pro.events import EventKind
-from ck_pro.events.journal_events import (
-    AskedQuestion,
-    EndData,
-    FinalResults,
-    StatusData,
-    StepData,
-)
+from ck_pro.events.event_parts import AskedQuestion, FinalResults
+from ck_pro.events.journal_events import EndData, StatusData, StepData
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
     AnswerNeeded,

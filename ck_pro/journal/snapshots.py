@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import FileFacts, FilesData
+from ck_pro.events.event_parts import FileFacts
+from ck_pro.events.journal_events import FilesData
 
 MAX_ENTRIES = 2000
 """Maximum number of files and folders; with more, no snapshot is taken."""

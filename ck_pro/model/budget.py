@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ck_pro.events.journal_events import BudgetUsage
+from ck_pro.events.event_parts import BudgetUsage
 from ck_pro.exceptions import ConfigError, LimitReached
 from ck_pro.model.types import Usage
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ck_pro.approval import Approver, Decision
 from ck_pro.events import Action, BrowserAction, ComputerAction
-from ck_pro.events.journal_events import GivenApproval
+from ck_pro.events.event_parts import GivenApproval
 from ck_pro.exceptions import InputError
 from ck_pro.run.interrupted import InterruptedSession
 

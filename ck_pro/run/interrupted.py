@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.event_parts import AskedQuestion, GivenAnswer, GivenApproval
 from ck_pro.events.journal_events import (
-    AskedQuestion,
     CallData,
     ForkedData,
-    GivenAnswer,
-    GivenApproval,
     LeasedData,
     ModelCallData,
     ObservationData,

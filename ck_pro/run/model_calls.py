@@ -9,7 +9,8 @@ from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from ck_pro.events import EventKind
-from ck_pro.events.journal_events import ModelCallData, ModelFailedData, UsageCounts
+from ck_pro.events.event_parts import UsageCounts
+from ck_pro.events.journal_events import ModelCallData, ModelFailedData
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt, text_of

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ck_pro.events.journal_events import CallOutcome, FinalResults
+from ck_pro.events.event_parts import FinalResults
+from ck_pro.events.journal_events import CallOutcome
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CallLine, CodeResult
 from ck_pro.run.folded_lines import fold

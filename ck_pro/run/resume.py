@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ck_pro.events import EventKind, JournalEvent
-from ck_pro.events.journal_events import AskedQuestion, GivenAnswer, GivenApproval
+from ck_pro.events.event_parts import AskedQuestion, GivenAnswer, GivenApproval
 from ck_pro.exceptions import InputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Usage

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ck_pro.events.journal_events import ProgressState
+from ck_pro.events.event_parts import ProgressState
 from ck_pro.exceptions import InputError, ParseError
 
 TaskState = Literal["open", "completed", "abandoned"]

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from typing_extensions import NotRequired, TypedDict
 
-from ck_pro.events.journal_events import FinalResults, ParsedReply, ProgressState, ScreenData
+from ck_pro.events.event_parts import FinalResults, ProgressState
+from ck_pro.events.journal_events import ParsedReply, ScreenData
 
 Phase = Literal["plan", "action", "end"]
 MAIN = "__main__"

@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from ck_pro.events import EventKind, JournalEvent
+from ck_pro.events.event_parts import AskedQuestion, FinalResults, ProgressState
 from ck_pro.events.journal_events import (
     ActionData,
-    AskedQuestion,
     EndData,
     ErrorData,
-    FinalResults,
     FinishData,
     ModelCallData,
     ObservationData,
     PlanData,
-    ProgressState,
     ResumedData,
     ScreenData,
     SessionData,
