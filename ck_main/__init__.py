@@ -13,6 +13,8 @@ Rooms, in import order: a room imports only rooms listed before it.
     demo_site  the demo's web site
     prompts    prompts of the main agent
     agent      CKAgent
+    mcp_server  agents and browser as MCP tools
+    mcp        python -m ck_main.mcp
     main       python -m ck_main.main
     demo       python -m ck_main.demo
     console    ck-pro: all commands under one name

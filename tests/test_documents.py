@@ -74,6 +74,15 @@ def test_the_example_of_a_conversation(monkeypatch, capsys) -> None:
     assert capsys.readouterr().out.splitlines() == lines
 
 
+@pytest.mark.worker
+@pytest.mark.integration
+def test_the_example_of_an_mcp_server(capsys) -> None:
+    pytest.importorskip("mcp", reason='needs the extra mcp: pip install "ck-pro[mcp]"')
+    pytest.importorskip("mcp_server_time")
+    runpy.run_path(str(ROOT / "examples/mcp_agent.py"), run_name="__main__")
+    assert capsys.readouterr().out == "done 21:00\n"
+
+
 def test_the_code_in_concepts_runs(capsys) -> None:
     names = {"__name__": "concepts"}
     for code in re.findall(r"^```python\n(.*?)^```", CONCEPTS.read_text("utf-8"), re.S | re.M):

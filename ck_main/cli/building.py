@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ck_main.cli.options import LIMITS
 from ck_main.cli.profiles import nested, profile_settings
@@ -25,6 +25,9 @@ from ck_pro.settings import leaves, line_of, load_settings, merge_settings, pars
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import check_chromium
 from ck_web.computer import ComputerAgent
+
+if TYPE_CHECKING:
+    from ck_pro.tools.mcp import McpServers
 
 _Agent = TypeVar("_Agent", bound=MultiStepAgent)
 
@@ -207,3 +210,24 @@ def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions
     money = chosen.limits_money
     probe = lambda: probe_services(agent, money_limit=money, judge=chosen.judge)  # noqa: E731
     return replace(chosen, probe=probe)
+
+
+def with_mcp_tools(agent: _Agent, servers: McpServers) -> _Agent:
+    """Return the agent with the tools of running MCP servers.
+
+    Raises:
+        ConfigError: a server names an agent that does not exist.
+    """
+    agents: dict[tuple[str, ...], MultiStepAgent] = {(): agent}
+    agents.update(iter_nested(agent, MultiStepAgent))
+    known = {one.name for one in agents.values()}
+    for name, entry in servers.entries.items():
+        if unknown := set(entry.agents or ()) - known:
+            raise ConfigError(
+                f"mcpServers.{name}.agents: no agent {sorted(unknown)[0]!r}; known are: "
+                f"{', '.join(sorted(known))}"
+            )
+    for path, one in agents.items():
+        if tools := servers.tools_for(one.name, main=not path):
+            agent = agent.updated(nested((*path, "tools"), [*one.tools, *tools]))
+    return agent

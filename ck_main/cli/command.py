@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ck_main.cli.building import build_agent, run_options, without_missing_browser
+from ck_main.cli.building import (
+    build_agent,
+    run_options,
+    with_mcp_tools,
+    without_missing_browser,
+)
 from ck_main.cli.chat import chat
 from ck_main.cli.job import Job, run_job, run_tasks
 from ck_main.cli.options import RUN_LIMITS
@@ -98,6 +104,24 @@ def run_agent(
         agent, missing = without_missing_browser(agent)
         if missing:
             report_warning(screen, missing)
+    with ExitStack() as stack:
+        if options["mcp"] is not None:
+            from ck_pro.tools.mcp import McpServers  # takes long to import
+
+            servers = stack.enter_context(McpServers(options["mcp"]))
+            agent = with_mcp_tools(agent, servers)
+        return _run_selected(agent, options, default_output, target_url, screen, out)
+
+
+def _run_selected(
+    agent: MultiStepAgent,
+    options: Mapping[str, Any],
+    default_output: Path,
+    target_url: str | None,
+    screen: Console,
+    out: Console,
+) -> ExitCode:
+    """Run the tasks that the options select with an agent."""
     input_, question = options["input_"], options["task"]
     if options["resume"] is not None:
         default_output = RESUMED_OUTPUT
@@ -181,6 +205,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         raise click.UsageError("--fork FOLDER and --at STEP need each other")
     if options["reply"] is not None and options["fork"] is None:
         raise click.UsageError("--reply needs --fork FOLDER --at STEP")
+    if options["mcp"] is not None and options["ray"] is not None:
+        raise click.UsageError("--mcp: its servers run on this machine only; omit --ray")
     if input_ is None:
         given = [n for n in _OF_FILES if options[n] not in (None, (), "end")]
         if given:

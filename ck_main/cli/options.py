@@ -190,6 +190,14 @@ _OPTIONS = (
         help="Let pages reach a host that is not public, such as localhost:8000 (repeatable).",
     ),
     _option(
+        _AGENT,
+        "--mcp",
+        type=_FILE,
+        metavar="FILE",
+        help="Give the agent the tools of MCP servers: JSON or YAML, "
+        '{"mcpServers": {NAME: {"command": ..., "args": [...]} or {"url": ...}}}.',
+    ),
+    _option(
         _RUN,
         "-w",
         "--workers",

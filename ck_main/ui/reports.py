@@ -79,11 +79,11 @@ def resume_hint(status: str, folder: Path) -> str:
         hint = f"allow the action with --resume {folder} --approve"
     else:
         return ""
-    browsers = " and ".join(_kept_browsers(folder))
+    browsers = " and ".join(kept_browsers(folder))
     return f"{hint}; its browser is at {browsers}" if browsers else hint
 
 
-def _kept_browsers(folder: Path) -> list[str]:
+def kept_browsers(folder: Path) -> list[str]:
     """Return the addresses at which a person sees the browsers that a run keeps."""
     try:
         found, _ = read_interrupted_run(read_events(folder))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pages_site import serve
+
+from ck_web.browser import kept_servers
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -79,6 +83,19 @@ def shop(orders: list[str]) -> Iterator[str]:
 
     with serve({"/approval-shop": PAGE, "/approved-order": order}) as url:
         yield f"{url}/approval-shop"
+
+
+@pytest.fixture(autouse=True)
+def no_server_stays(tmp_path: Path) -> Iterator[None]:
+    """End the server that a run of this test left for its resume."""
+    yield
+    urls = {e["data"]["lease"]["server"] for e in events(tmp_path) if e["data"].get("lease")}
+    folder = kept_servers._folder()
+    for url in urls:
+        facts = kept_servers._read(kept_servers._path(folder, url)) if folder else {}
+        with suppress(ProcessLookupError):
+            if isinstance(pid := facts.get("pid"), int):
+                os.kill(pid, signal.SIGTERM)
 
 
 def run(
