@@ -15,6 +15,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     events       actions, observations, journal and progress events, the computer's schema
     journal      the append-only store
     environment  the world an agent acts in
+    computer     computers by screenshots, mouse and keyboard, as environments
     model        LLM, back ends, budgets, prices, recordings
     run_context  the interface of a live run for the rooms below it
     session      AgentSession, Status, StopReason, goals and progress
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
     from ck_pro.agent.game import Agent
     from ck_pro.agent.stepper import Stepper
+    from ck_pro.computer import Computer
     from ck_pro.config import KwargsInitializable
     from ck_pro.environment import Environment
     from ck_pro.events import Action, Observation
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "agent": ("ActionResult", "AgentResult", "MultiStepAgent"),
+    "computer": ("Computer",),
     "config": ("KwargsInitializable",),
     "environment": ("Environment",),
     "events": ("Action", "Observation"),
@@ -93,6 +96,7 @@ __all__ = [
     "AskLLMTool",
     "Budget",
     "CodeExecutor",
+    "Computer",
     "Environment",
     "Goal",
     "Journal",

@@ -33,7 +33,14 @@ from ck_pro.events.base import (
     action_from_dict,
     observation_from_dict,
 )
-from ck_pro.events.computer import ComputerAction, ComputerObservation, Point, SafetyCheck
+from ck_pro.events.computer import (
+    ComputerAction,
+    ComputerObservation,
+    Picture,
+    Point,
+    Region,
+    SafetyCheck,
+)
 from ck_pro.events.journal_events import EventKind, JournalEvent
 from ck_pro.events.observations import BrowserObservation, ErrorObservation
 
@@ -57,8 +64,10 @@ __all__ = [
     "MessageAction",
     "ModifyTaskAction",
     "Observation",
+    "Picture",
     "Point",
     "RecallAction",
+    "Region",
     "RejectAction",
     "SafetyCheck",
     "ThinkAction",

@@ -13,12 +13,40 @@ from ck_pro.events.base import Action, Observation
 
 
 class Point(BaseModel):
-    """A point on the screen, in CSS pixels from the top left corner."""
+    """A point on the screen, in pixels from the top left corner."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     x: int | float
     y: int | float
+
+
+class Region(BaseModel):
+    """A rectangle of the screen, in pixels; `x` and `y` are its top left corner."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    x: int | float
+    y: int | float
+    width: int | float = Field(gt=0)
+    height: int | float = Field(gt=0)
+
+    def __str__(self) -> str:
+        return f"{self.width:g}x{self.height:g} at {self.x:g},{self.y:g}"
+
+
+class Picture(BaseModel):
+    """An image for the model, with a caption.
+
+    Attributes:
+        caption: one line: what the image shows.
+        image: its data URL.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    caption: str
+    image: str
 
 
 class SafetyCheck(BaseModel):
@@ -34,6 +62,7 @@ class SafetyCheck(BaseModel):
 ComputerActionType = Literal[
     "click",
     "double_click",
+    "triple_click",
     "scroll",
     "type",
     "wait",
@@ -41,6 +70,7 @@ ComputerActionType = Literal[
     "keypress",
     "drag",
     "screenshot",
+    "zoom",
 ]
 COMPUTER_ACTIONS: tuple[str, ...] = get_args(ComputerActionType)
 """The action types of computer-use models."""
@@ -48,10 +78,12 @@ COMPUTER_ACTIONS: tuple[str, ...] = get_args(ComputerActionType)
 _REQUIRED = {
     "click": ("x", "y"),
     "double_click": ("x", "y"),
+    "triple_click": ("x", "y"),
     "move": ("x", "y"),
     "type": ("text",),
     "keypress": ("keys",),
     "drag": ("path",),
+    "zoom": ("region",),
 }
 
 
@@ -66,7 +98,9 @@ class ComputerAction(Action):
         keys: one chord for `keypress` (`["CTRL", "A"]`); for mouse actions, keys held down.
         path: points that `drag` goes through.
         scroll_x, scroll_y: distance in pixels; down and right are positive.
-        ms: how long `wait` waits at most, in milliseconds.
+        ms: milliseconds: the longest time of a `wait`; how long `click` holds the button, or
+            `keypress` the keys.
+        region: the part of the screen that `zoom` shows enlarged.
         call_id: id of the call in a service's protocol.
         pending_safety_checks: warnings to confirm before the action.
         target: description of the element there ("button 'Buy'"), for approvers.
@@ -87,6 +121,7 @@ class ComputerAction(Action):
     scroll_x: int | float = 0
     scroll_y: int | float = 0
     ms: int | float | None = Field(default=None, ge=0, le=60_000)
+    region: Region | None = None
     call_id: str = ""
     pending_safety_checks: tuple[SafetyCheck, ...] = ()
     target: str = ""
@@ -120,6 +155,8 @@ class ComputerObservation(Observation):
 
     Attributes:
         image: data URL of the screenshot.
+        content: equal for two screens that show the same; "" if unknown.
+        pictures: further images, such as the enlarged region of a `zoom`.
         current_url: address of the page, if the computer is a browser.
         call_id: id of the action that led to it.
         acknowledged_safety_checks: the action's warnings, which were approved with it.
@@ -127,6 +164,8 @@ class ComputerObservation(Observation):
 
     kind: ClassVar[str] = "computer_output"
     image: str = ""
+    content: str = ""
+    pictures: tuple[Picture, ...] = ()
     current_url: str = ""
     call_id: str = ""
     acknowledged_safety_checks: tuple[SafetyCheck, ...] = ()

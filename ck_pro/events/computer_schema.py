@@ -21,11 +21,16 @@ x and y are pixels of the last screenshot, from its top left corner."""
 
 _NUMBER = {"type": "number"}
 _POINT = {"type": "object", "properties": {"x": _NUMBER, "y": _NUMBER}, "required": ["x", "y"]}
+_REGION = {
+    "type": "object",
+    "properties": {"x": _NUMBER, "y": _NUMBER, "width": _NUMBER, "height": _NUMBER},
+    "required": ["x", "y", "width", "height"],
+}
 COMPUTER_PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "action": {"type": "string", "enum": list(COMPUTER_ACTIONS)},
-        "x": {**_NUMBER, "description": "for click, double_click, move, scroll"},
+        "x": {**_NUMBER, "description": "for clicks, move, scroll"},
         "y": _NUMBER,
         "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
         "text": {"type": "string", "description": "for type: text to type at the focus"},
@@ -37,7 +42,14 @@ COMPUTER_PARAMETERS: dict[str, Any] = {
         "path": {"type": "array", "items": _POINT, "description": "for drag: points of the path"},
         "scroll_x": {**_NUMBER, "description": "for scroll: pixels to the right"},
         "scroll_y": {**_NUMBER, "description": "for scroll: pixels down; negative: up"},
-        "ms": {**_NUMBER, "description": "for wait: milliseconds"},
+        "ms": {
+            **_NUMBER,
+            "description": "milliseconds: to wait, or to hold the button of a click or the keys",
+        },
+        "region": {
+            **_REGION,
+            "description": "for zoom: the next step shows this part enlarged",
+        },
     },
     "required": ["action"],
 }
@@ -48,7 +60,8 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
     """Parse the arguments of a call to an action.
 
     Args:
-        arguments: `action` and its fields; points may also be pairs, one key a text.
+        arguments: `action` and its fields; points may also be pairs, a region four numbers, one
+            key a text.
         fields: further fields of the action.
 
     Raises:
@@ -67,6 +80,8 @@ def computer_action(arguments: Mapping[str, Any], **fields: Any) -> ComputerActi
         values["keys"] = values["keys"].split("+") if len(values["keys"]) > 1 else [values["keys"]]
     if isinstance(values.get("path"), list):
         values["path"] = [_point(p) for p in values["path"]]
+    if isinstance(given := values.get("region"), list | tuple) and len(given) == 4:
+        values["region"] = dict(zip(("x", "y", "width", "height"), given, strict=True))
     try:
         return ComputerAction.model_validate({**values, **fields})
     except ValidationError as e:

@@ -218,7 +218,7 @@ class SelectedData(TypedDict):
 
 
 class ScreenData(TypedDict):
-    """The screen after an action; the fields of `ComputerObservation`."""
+    """The screen after an action; the fields of `ComputerObservation` except `pictures`."""
 
     kind: str
     text: str
@@ -226,6 +226,7 @@ class ScreenData(TypedDict):
     call_id: str
     acknowledged_safety_checks: list[dict[str, Any]]
     image: NotRequired[str]
+    content: NotRequired[str]
 
 
 class ObservationData(TypedDict):

@@ -443,7 +443,9 @@ class Run:
 
     def record_screen(self, action: Action, observation: ComputerObservation) -> None:
         """Record the screen after an action; prompts show it with the call."""
-        screen = cast(ScreenData, observation.to_dict())
+        facts = observation.to_dict()
+        del facts["pictures"]  # the prompt of the next step shows them
+        screen = cast(ScreenData, facts)
         if isinstance(action, ComputerAction):
             checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
             screen["call_id"], screen["acknowledged_safety_checks"] = action.call_id, checks

@@ -37,6 +37,7 @@ class ComputerTool(Tool):
         scroll_x: float = 0,
         scroll_y: float = 0,
         ms: float | None = None,
+        region: list[float] | None = None,
     ) -> str:
         """Raise `ToolError`: only the function from `bind` has a computer."""
         raise ToolError(f"{self.name}: the computer is available only in a run")
