@@ -7,6 +7,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     page      reads the text of a page. Pure
     actions   the browser actions, one declaration each, and their action strings. Pure
     browser   a leased browser: settings, client, server process, files
+    desktop   programs on a private X display, as a `Computer`
     env       WebEnv: one browser as an environment
     prompts   prompts of both agents
     tools     the web agent's functions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ck_web.agent import WebAgent
     from ck_web.browser.config import WebEnvConfig
     from ck_web.computer import ComputerAgent, ComputerEnv
+    from ck_web.desktop import DesktopComputer, DesktopConfig
     from ck_web.env import WebEnv
     from ck_web.page.state import WebState
 
@@ -32,6 +34,8 @@ _MODULE_OF = {
     "PREDEFINED_WEB_ACTIONS": "actions",
     "ComputerAgent": "computer",
     "ComputerEnv": "computer",
+    "DesktopComputer": "desktop",
+    "DesktopConfig": "desktop",
     "WebAgent": "agent",
     "WebEnv": "env",
     "WebEnvConfig": "browser.config",
@@ -42,6 +46,8 @@ __all__ = [
     "PREDEFINED_WEB_ACTIONS",
     "ComputerAgent",
     "ComputerEnv",
+    "DesktopComputer",
+    "DesktopConfig",
     "WebAgent",
     "WebEnv",
     "WebEnvConfig",
