@@ -18,7 +18,9 @@ from web_server.wire_types import (
     FileContent,
     Flag,
     FlagOn,
+    HoldTime,
     ImageFormat,
+    ImageSide,
     LeaseSeconds,
     Mapping,
     Milliseconds,
@@ -32,7 +34,7 @@ from web_server.wire_types import (
     mapping,
 )
 
-FEATURES = ("describeAction", "rules", "view", "secrets")
+FEATURES = ("describeAction", "rules", "view", "secrets", "pictures")
 """Features that /getBrowser reports, for clients that depend on them."""
 
 
@@ -131,15 +133,30 @@ class PageRequest(BrowserRequest):
     pageId: Text = ""
 
 
+class Region(Wire):
+    """A part of the viewport, in CSS pixels; `x` and `y` are its top left corner."""
+
+    x: float
+    y: float
+    width: float = Field(gt=0)
+    height: float = Field(gt=0)
+
+
 class ObserveOptions(Wire):
     """The parts of an observation. The defaults are those of the old wire.
 
     Attributes:
+        imageMax: limit for the longer side of screenshots, in pixels; larger ones are scaled down.
+        region: screenshots show only this part, enlarged to `imageMax` or four times.
+        steady: take screenshots until two in a row are equal, for a limited time.
         since: `number` of an earlier observation of the page, for `delta`.
     """
 
     screenshot: Screenshot = "both"
     imageFormat: ImageFormat = "png"
+    imageMax: ImageSide = None
+    region: Annotated[Region | None, BeforeValidator(mapping)] = None
+    steady: Flag = False
     html: FlagOn = True
     fulltree: FlagOn = True
     snapshot: FlagOn = True
@@ -207,6 +224,7 @@ class PerformAction(PageRequest, ObserveOptions):
             all text of that element.
         values: option labels or values for `select_option`.
         timeout: milliseconds, for `wait` and `wait_for`.
+        hold: milliseconds for which `click_at` holds the button, or `press` its last chord.
         toId: the element on which a `drag` ends, as in `targetId`.
         role, limit: for `find`: the role of the elements, and how many lines to return (30).
         start: for `table`: the first row to return, from 0; null for all rows.
@@ -239,6 +257,7 @@ class PerformAction(PageRequest, ObserveOptions):
     text: Text = ""
     values: TextList = Field(default_factory=list)
     timeout: Milliseconds = None
+    hold: HoldTime = None
     role: Text = ""
     limit: Number = None
     start: Number = None
@@ -305,6 +324,8 @@ class Observation(Wire):
         fulltree: the same for the whole page.
         snapshot: the tree as objects `{role, name, children}`.
         nonboxed_screenshot, boxed_screenshot: base64 images without and with marks.
+        imageScale: pixels of these images per CSS pixel.
+        pointer: `[x, y]` of the mouse in CSS pixels of the viewport; empty if unknown.
         downloaded_file_path: paths for /getFile.
         scroll: `{x, y, above, below}` in CSS pixels.
         dialogs: one line per dialog that was answered since the last observation.
@@ -328,6 +349,8 @@ class Observation(Wire):
     snapshot: dict[str, Any] = Field(default_factory=dict)
     nonboxed_screenshot: str = ""
     boxed_screenshot: str = ""
+    imageScale: float = 1.0
+    pointer: list[float] = Field(default_factory=list)
     downloaded_file_path: list[str] = Field(default_factory=list)
     title: str = ""
     pageId: str = ""

@@ -73,6 +73,8 @@ Mapping = Annotated[dict[str, Any] | None, BeforeValidator(mapping)]
 _NO_NUMBER = BeforeValidator(lambda v: None if v == "" else v)
 Number = Annotated[float | None, _NO_NUMBER]
 LeaseSeconds = Annotated[Annotated[float, Field(gt=0, le=7 * 86400)] | None, _NO_NUMBER]
+HoldTime = Annotated[Annotated[float, Field(ge=0, le=60_000)] | None, _NO_NUMBER]
+ImageSide = Annotated[Annotated[int, Field(ge=64, le=4096)] | None, _NO_NUMBER]
 Milliseconds = Annotated[Annotated[float, Field(ge=0, le=300_000)] | None, _NO_NUMBER]
 ObservationNumber = Annotated[Annotated[int, Field(ge=0)] | None, _NO_NUMBER]
 TextList = Annotated[list[Text], BeforeValidator(items), Field(max_length=1000)]

@@ -120,9 +120,15 @@ async def _set_checked(context: ActionContext, on: bool) -> str:
     raise Conflict(f"{pointer.label(target)} did not switch {word} when clicked")
 
 
-@action("press", aim="keys", expects_change=True, sends_keys=True)
+@action(
+    "press",
+    aim="keys",
+    expects_change=True,
+    sends_keys=True,
+    extra_seconds=lambda request: (request.hold or 0) / 1000,
+)
 async def press(context: ActionContext) -> str:
-    """Press chords at the focus, or on an element."""
+    """Press chords at the focus, or on an element; hold the last one for `hold` ms."""
     request = context.request
     chords = request.keys or [request.actionValue or request.text]
     for chord in chords:
@@ -138,17 +144,18 @@ async def press(context: ActionContext) -> str:
             return f"pressed {done}; not the rest, as the page went elsewhere"
         if number:  # a page may miss a key that comes before it has drawn the effect of the last
             await context.page_handle.settler.call("still", BETWEEN_KEYS_MS)
-        copied = await _press_one(context, chord)
+        last = number == len(chords) - 1
+        copied = await _press_one(context, chord, (request.hold or 0) if last else 0)
     done = f"pressed {', '.join(one_line(chord) or 'Space' for chord in chords)}"
     return done if copied is None else f"{done}, which copied {_quoted(copied)}"
 
 
-async def _press_one(context: ActionContext, chord: str) -> str | None:
-    """Press a chord; return what it copied, or None if it is not a chord that copies."""
+async def _press_one(context: ActionContext, chord: str, hold_ms: float) -> str | None:
+    """Press a chord, held for `hold_ms`; return what it copied, or None if it does not copy."""
     session = context.session
 
     def press() -> Awaitable[None]:
-        return keys.press(context.page_handle, chord)
+        return keys.press(context.page_handle, chord, hold_ms)
 
     match keys.clipboard_use(chord):
         case "copy":

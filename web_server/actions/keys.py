@@ -138,10 +138,10 @@ def clipboard_use(text: str) -> str:
     return next((_CLIPBOARD_KEYS[h, key] for h in held if (h, key) in _CLIPBOARD_KEYS), "")
 
 
-async def press(page_handle: PageHandle, keys: str) -> None:
-    """Press a chord.
+async def press(page_handle: PageHandle, keys: str, hold_ms: float = 0) -> None:
+    """Press a chord, and hold it for milliseconds.
 
     Raises:
         BadRequest: the chord is malformed, or names an unknown key.
     """
-    await page_handle.press_key(chord(keys))
+    await page_handle.press_key(chord(keys), hold_ms)

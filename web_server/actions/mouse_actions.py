@@ -10,6 +10,7 @@ from typing import Any
 from web_server.actions import keys, native_lists, pointer
 from web_server.actions.action_context import ActionContext
 from web_server.actions.registry import action
+from web_server.contract import PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.target import NOTHING_PRESSED, Target
 from web_server.quoting import quoted
@@ -191,9 +192,13 @@ async def select_text(context: ActionContext) -> str:
     return f"selected {quotation}{where}{count}"
 
 
-@action("click_at", aim="point", expects_change=True)
+def _hold_seconds(request: PerformAction) -> float:
+    return (request.hold or 0) / 1000
+
+
+@action("click_at", aim="point", expects_change=True, extra_seconds=_hold_seconds)
 async def click_at(context: ActionContext) -> str:
-    """Click a point, or an element, or a point of its box."""
+    """Click a point, or an element, or a point of its box; hold the button for `hold` ms."""
     return await _click_point(context, 1)
 
 
@@ -203,17 +208,27 @@ async def double_click_at(context: ActionContext) -> str:
     return await _click_point(context, 2)
 
 
+@action("triple_click_at", aim="point", expects_change=True)
+async def triple_click_at(context: ActionContext) -> str:
+    """Click a point three times, which selects a paragraph or a line; or an element."""
+    return await _click_point(context, 3)
+
+
+_CLICKED = ("", "clicked", "double-clicked", "triple-clicked")
+
+
 async def _click_point(context: ActionContext, count: int) -> str:
     request = context.request
     held = keys.modifiers(request.keys)
-    clicked = "double-clicked" if count == 2 else "clicked"
+    hold = _hold_seconds(request)
+    clicked = f"held {request.hold:g} ms" if hold else _CLICKED[count]
     if request.targetId.strip() and request.x is None and request.y is None:
         target = await pointer.reach(context.page_handle, request.targetId)
         where = pointer.describe(target)
-        clicking = pointer.click(context.page_handle, target, request.button, count)
+        clicking = pointer.click(context.page_handle, target, request.button, count, hold)
     else:
         (x, y), where, aimed = await _aim(context)
-        clicking = pointer.click_at(context.page_handle, x, y, request.button, count)
+        clicking = pointer.click_at(context.page_handle, x, y, request.button, count, hold)
         if aimed is not None:
             await aimed.expect_press()
             await _holding(context, held, clicking)

@@ -96,6 +96,12 @@ async def goforward(context: ActionContext) -> str:
     return await context.tab.go_in_history(1)
 
 
+@action("reload", leaves_page=True)
+async def reload(context: ActionContext) -> str:
+    """Load the page again."""
+    return await context.tab.reload()
+
+
 def _requested_url(context: ActionContext) -> str:
     return context.request.actionValue or context.request.text
 

@@ -133,17 +133,33 @@ async def _hit_test(target: Target) -> str:
 
 
 async def click_at(
-    page_handle: PageHandle, x: float, y: float, button: Any = "left", count: int = 1
+    page_handle: PageHandle,
+    x: float,
+    y: float,
+    button: Any = "left",
+    count: int = 1,
+    hold: float = 0.0,
 ) -> None:
-    """Move the mouse to a point and click."""
+    """Move the mouse to a point and click; hold the button for so many seconds."""
     await page_handle.move_mouse(x, y)
-    await _press_checked(page_handle, button, count)
+    await _press_checked(page_handle, button, count, hold)
 
 
 async def click(
-    page_handle: PageHandle, target: Target, button: Any = "left", count: int = 1
+    page_handle: PageHandle,
+    target: Target,
+    button: Any = "left",
+    count: int = 1,
+    hold: float = 0.0,
 ) -> None:
     """Click an element: move the mouse there, and follow the element if that moves it.
+
+    Args:
+        page_handle: the page.
+        target: the element.
+        button: "left", "right" or "middle".
+        count: number of clicks.
+        hold: seconds for which the button is held.
 
     Raises:
         NotFound, Conflict: under the mouse it vanished, or something covered it.
@@ -168,7 +184,7 @@ async def click(
         await page_handle.settler.settle()
         await page_handle.settler.wait_for_images(_PICTURE_SECONDS)
         target = await reach(page_handle, str(target.id))
-    await _press_checked(page_handle, button, count)
+    await _press_checked(page_handle, button, count, hold)
 
 
 async def _click_moving(page_handle: PageHandle, target: Target, button: Any, count: int) -> None:
@@ -194,9 +210,23 @@ async def _press_button_at(
     await asyncio.gather(moving, _press_button(page_handle, button, count))
 
 
-async def _press_checked(page_handle: PageHandle, button: Any, count: int) -> None:
+async def _press_checked(
+    page_handle: PageHandle, button: Any, count: int, hold: float = 0.0
+) -> None:
     await page_handle.before_input()
-    await _press_button(page_handle, button, count)
+    if hold:
+        await _hold_button(page_handle, button, hold)
+    else:
+        await _press_button(page_handle, button, count)
+
+
+async def _hold_button(page_handle: PageHandle, button: Any, seconds: float) -> None:
+    mouse = page_handle.page.mouse
+    await mouse.down(button=button)
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        await mouse.up(button=button)
 
 
 async def _press_button(page_handle: PageHandle, button: Any, count: int) -> None:

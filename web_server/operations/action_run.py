@@ -118,7 +118,10 @@ class ActionRun:
         self._request, self.named = await page_handle.guard(naming, deadline.to_act())
         context.request = self._request
         if action.settles:
-            await page_handle.guard(_prepare(page_handle, self._request), deadline.to_act())
+            pressing = action.name == "press"
+            await page_handle.guard(
+                _prepare(page_handle, self._request, pressing), deadline.to_act()
+            )
         limit = deadline.to_act()
         try:
             await page_handle.guard(check_reach(context), deadline.to_act())
@@ -217,11 +220,11 @@ class Effects:
         return "; ".join(part for part in [done, *results] if part)
 
 
-async def _prepare(page_handle: PageHandle, request: PerformAction) -> None:
+async def _prepare(page_handle: PageHandle, request: PerformAction, pressing: bool) -> None:
     """Start watching the page, and look up the action's element at the same time."""
     number = element_number(request.targetId)
     if number.isdecimal() and len(number) <= MAX_ID_DIGITS:
         ahead = page_handle.observer.prefetch(int(number))
-        await asyncio.gather(page_handle.settler.arm(), ahead)
+        await asyncio.gather(page_handle.settler.arm(pressing), ahead)
     else:
-        await page_handle.settler.arm()
+        await page_handle.settler.arm(pressing)

@@ -22,7 +22,8 @@ from web_server.contract import ObserveOptions, PerformAction
 from web_server.errors import BadRequest, Conflict, NotFound
 from web_server.observe.target import ElementGone
 from web_server.operations.action_run import ActionRun
-from web_server.operations.observation import Views, capture, capture_all, round_name
+from web_server.operations.capture import capture, capture_all
+from web_server.operations.observation import Views, round_name
 from web_server.operations.session_recovery import SessionRecovery
 from web_server.operations.settling import settle
 from web_server.pool.pool import Lease, Pool
@@ -193,7 +194,8 @@ class Driver:
             tab = session.tab("")
             await self._recovery.ensure(session, tab)
             try:
-                return await tab.page_handle.guard(capture(tab), session.deadline.to_act())
+                shot = capture(tab, ObserveOptions(screenshot="plain", imageFormat="jpeg"))
+                return (await tab.page_handle.guard(shot, session.deadline.to_act())).data
             except (PageLost, PageHung) as problem:
                 raise Conflict(await self._recovery.recover(session, tab, problem)) from None
 

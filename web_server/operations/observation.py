@@ -13,6 +13,7 @@ from web_server.contract import Observation, ObserveOptions
 from web_server.errors import ServerError
 from web_server.observe.marks import draw_marks
 from web_server.observe.observer import Observed
+from web_server.operations.capture import Picture, capture
 from web_server.operations.session_recovery import SessionRecovery
 from web_server.operations.settling import settle
 from web_server.session.page import Tab, protocol_reason
@@ -23,8 +24,6 @@ from web_server.view import blank_observation, tree_text
 
 MAX_ROUNDS = 300
 """Number of rounds whose screenshots and HTML are stored."""
-_FULL_PAGE_LIMIT = 16_000
-_JPEG_QUALITY = 70
 _READ_SECONDS = 1.0
 _ATTEMPTS = 3
 _RELOADING = "the page kept navigating: scripts are off here until the next goto"
@@ -121,7 +120,7 @@ async def observe(
         quiet: see `Observer.observe`.
     """
     page_handle = tab.page_handle
-    observed, image, html = await asyncio.gather(
+    observed, picture, html = await asyncio.gather(
         page_handle.observer.observe(
             scope=options.scope,
             fulltree=options.fulltree,
@@ -129,16 +128,18 @@ async def observe(
             elements=options.elements,
             quiet=quiet,
         ),
-        _capture(tab, options),
+        capture(tab, options),
         _html(tab, options),
     )
-    plain, boxed = await _marked(tab, options, image)
+    plain, boxed = await _marked(tab, options, picture)
     tab.last_title = observed.title
     tab.last_url = tab.url()
     view = _wire(session, tab, observed)
     view.html = html
     view.nonboxed_screenshot = _base64(plain)
     view.boxed_screenshot = _base64(boxed)
+    view.imageScale = picture.scale
+    view.pointer = page_handle.pointer
     if not options.fulltree:
         view.fulltree = ""
     view.number, view.delta = tab.history.add(view.yaml, options.since)
@@ -149,52 +150,18 @@ async def observe(
     return view.model_dump()
 
 
-async def _marked(tab: Tab, options: ObserveOptions, image: bytes) -> tuple[bytes, bytes]:
+async def _marked(tab: Tab, options: ObserveOptions, picture: Picture) -> tuple[bytes, bytes]:
     """Return the screenshot without and with marks; empty unless requested."""
     boxed = b""
     if options.screenshot in ("boxed", "both"):
-        boxes = await tab.page_handle.observer.boxes()
-        boxed = await asyncio.to_thread(draw_marks, image, boxes, options.imageFormat)
-    return (b"" if options.screenshot == "boxed" else image), boxed
+        boxes = [box.scaled(picture.scale) for box in await tab.page_handle.observer.boxes()]
+        boxes = [] if options.region else boxes
+        boxed = await asyncio.to_thread(draw_marks, picture.data, boxes, options.imageFormat)
+    return (b"" if options.screenshot == "boxed" else picture.data), boxed
 
 
 async def _html(tab: Tab, options: ObserveOptions) -> str:
     return await tab.page_handle.page.content() if options.html else ""
-
-
-async def _capture(tab: Tab, options: ObserveOptions) -> bytes:
-    """Return an image of the viewport; empty unless requested."""
-    if options.screenshot == "none":
-        return b""
-    arguments: dict[str, Any] = {"format": options.imageFormat, "optimizeForSpeed": True}
-    if options.imageFormat == "jpeg":
-        arguments["quality"] = _JPEG_QUALITY
-    reply = await tab.page_handle.activity.cdp.send("Page.captureScreenshot", arguments)
-    return base64.b64decode(reply["data"])
-
-
-async def capture(tab: Tab) -> bytes:
-    """Return a JPEG image of the viewport."""
-    return await _capture(tab, ObserveOptions(screenshot="plain", imageFormat="jpeg"))
-
-
-async def capture_all(tab: Tab) -> bytes:
-    """Return a PNG image of the whole page, cropped to a maximum size."""
-    cdp = tab.page_handle.activity.cdp
-    metrics = await cdp.send("Page.getLayoutMetrics")
-    size = metrics["cssContentSize"]
-    clip = {
-        "x": 0,
-        "y": 0,
-        "width": max(1, min(size["width"], _FULL_PAGE_LIMIT)),
-        "height": max(1, min(size["height"], _FULL_PAGE_LIMIT)),
-        "scale": 1,
-    }
-    reply = await cdp.send(
-        "Page.captureScreenshot",
-        {"format": "png", "captureBeyondViewport": True, "clip": clip},
-    )
-    return base64.b64decode(reply["data"])
 
 
 async def _store_round(

@@ -185,6 +185,13 @@ class Tab:
             return "closed the pop-up and went back to the page that opened it"
         return "there is no page to go " + ("back to" if step < 0 else "forward to")
 
+    async def reload(self) -> str:
+        """Load the document again; return what happened, in a few words."""
+        self.failure = ""
+        self.page_handle.activity.expect_navigation()
+        await self.page_handle.activity.cdp.send("Page.reload")
+        return "loaded the page again"
+
     async def close_discarded(self) -> None:
         """Close the pop-ups that the client left by going back."""
         while self.discarded:

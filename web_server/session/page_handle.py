@@ -262,6 +262,11 @@ class PageHandle:
 
     # --- mouse and keyboard ---
 
+    @property
+    def pointer(self) -> list[float]:
+        """Position of the mouse in CSS pixels of the viewport; empty if it never moved there."""
+        return list(self.mouse_at[:2]) if self.mouse_at is not None else []
+
     def begin_action(self) -> None:
         """Reset what belongs to one action: the count of dialogs, and the checks before input."""
         self.dialogs.begin_action()
@@ -278,7 +283,7 @@ class PageHandle:
         for _ in range(notches):
             await self.page.mouse.wheel(dx / notches, dy / notches)
 
-    async def press_key(self, chord: str) -> None:
-        """Press a chord, in Playwright's names."""
+    async def press_key(self, chord: str, hold_ms: float = 0) -> None:
+        """Press a chord, in Playwright's names; hold it for milliseconds."""
         await self.before_key()
-        await self.page.keyboard.press(chord)
+        await self.page.keyboard.press(chord, delay=hold_ms)

@@ -104,14 +104,19 @@ class Settler:
         """Name of the event that js/settle.js dispatches when the document is quiet."""
         return self._token + "still"
 
-    async def arm(self) -> None:
-        """Start to watch the document. Call right before an action."""
+    async def arm(self, presses_keys: bool = False) -> None:
+        """Start to watch the document. Call right before an action.
+
+        Args:
+            presses_keys: the action presses keys; of the animations that follow, `settle` waits
+                only for the short ones, as games play a longer one after each key.
+        """
         self._activity.begin()
         self._slow = False
         self.linked_download = ""
         self._armed_at = time.monotonic()
         self._commits_before = self._activity.commits
-        await self.call("arm")
+        await self.call("arm", presses_keys)
 
     async def wait_for_images(self, seconds: float) -> None:
         """Wait for images that were requested since `arm`, at most so long."""

@@ -1,8 +1,10 @@
 // Part of settling: animation frames, running animations, and content that changes unseen.
 /* global documents, trees -- changes.js */
-/* exported changesUnseen, isAnimating, nextFrame, pause */
+/* exported awaitAnimations, changesUnseen, isAnimating, nextFrame, pause */
 
 const LONGEST_ANIMATION_MS = 1000;
+const LONGEST_AFTER_KEY_MS = 400;
+let afterKey = false;  // whether the action is a key, after which most animations are decoration
 // Animating only these properties moves nothing.
 const COSMETIC = new Set([
   'offset', 'computedOffset', 'easing', 'composite', 'color', 'backgroundColor', 'borderColor',
@@ -48,6 +50,11 @@ function isDecoration(node) {
     && getComputedStyle(node).pointerEvents === 'none';
 }
 
+// Selects the animations to wait for: those of an action, or only the short ones after a key.
+function awaitAnimations(ofKey) {
+  afterKey = ofKey;
+}
+
 // Whether a short animation that moves something is running.
 function isAnimating() {
   for (const animation of [...trees].flatMap((tree) => tree.getAnimations())) {
@@ -55,6 +62,7 @@ function isAnimating() {
     const timing = animation.effect.getComputedTiming();
     const left = timing.endTime - (animation.currentTime || 0);
     if (!(left > 0 && left <= LONGEST_ANIMATION_MS)) continue;
+    if (afterKey && timing.endTime > LONGEST_AFTER_KEY_MS) continue;
     if (isDecoration(animation.effect.target)) continue;
     const moves = animation.effect.getKeyframes().some(
       (frame) => Object.keys(frame).some((name) => !COSMETIC.has(name)));

@@ -3,7 +3,7 @@
 /* global TOKEN */
 /* global changes, restlessCount, stopWatching, takeDirty, watch -- changes.js */
 /* global clickedDownloads, startAction, takeCopied -- user_events.js */
-/* global changesUnseen, isAnimating, nextFrame, pause -- motion.js */
+/* global awaitAnimations, changesUnseen, isAnimating, nextFrame, pause -- motion.js */
 /* global isBlank -- blank.js */
 /* global scrollPage -- scroll.js */
 
@@ -41,9 +41,10 @@ function whenChanged(milliseconds, check) {
 }
 
 globalThis.ckSettle = {
-  // Starts to watch. Call it right before an action.
-  arm() {
+  // Starts to watch. Call it right before an action. `ofKey`: the action presses keys.
+  arm(ofKey = false) {
     watch();
+    awaitAnimations(ofKey);
     startAction();
     ask('arm');
   },
