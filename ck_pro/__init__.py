@@ -15,13 +15,13 @@ Rooms, in import order: a room imports only rooms listed before it.
     events       actions, observations, journal and progress events, the computer's schema
     journal      the append-only store
     environment  the world an agent acts in
-    computer     computers by screenshots, mouse and keyboard, as environments
     model        LLM, back ends, budgets, prices, recordings
     run_context  the interface of a live run for the rooms below it
     session      AgentSession, Status, StopReason, goals and progress
     approval     approvers and the guard
     files        reads files of many kinds, in the worker process
     executor     model-written code in a worker process
+    computer     computers by screenshots, mouse and keyboard, as environments
     arguments    the arguments of functions that models call: schema and checks
     tool         Tool, ToolRegistry, StopTool
     tools        tools that ship with the core

@@ -26,6 +26,7 @@ CKError                       base of all errors that ck-pro raises on purpose
     Cancelled                 the run was cancelled (Ctrl-C, shutdown) and can be resumed
     AwaitingHuman             stops the whole tree of agents until the user decides or answers
       GuardStopped            an approver stopped an action for the user's decision
+        SafetyCheckRefused    a safety check was not acknowledged (also a ValueError)
       HumanNeeded             the user must help (login, captcha), but gave no answer
       AnswerNeeded            the planner needs an answer to understand the task
     PageRefused               the settings forbid the first page of a run
@@ -159,6 +160,13 @@ class GuardStopped(AwaitingHuman):
     def __init__(self, message: str, action: dict[str, Any] | None = None):
         super().__init__(message)
         self.action = action or {}
+
+
+class SafetyCheckRefused(GuardStopped, ValueError):
+    """A safety check of a computer action was not acknowledged, for `ComputerAgent.run_full_turn`.
+
+    (OpenAI's sample agent raises a ValueError.)
+    """
 
 
 class HumanNeeded(AwaitingHuman):

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from ck_web.actions import PREDEFINED_WEB_ACTIONS
     from ck_web.agent import WebAgent
     from ck_web.browser.config import WebEnvConfig
-    from ck_web.computer import ComputerAgent, ComputerEnv
+    from ck_web.computer import BrowserComputer, ComputerAgent, ComputerEnv
     from ck_web.desktop import DesktopComputer, DesktopConfig
     from ck_web.env import WebEnv
     from ck_web.page.state import WebState
 
 _MODULE_OF = {
     "PREDEFINED_WEB_ACTIONS": "actions",
+    "BrowserComputer": "computer",
     "ComputerAgent": "computer",
     "ComputerEnv": "computer",
     "DesktopComputer": "desktop",
@@ -44,6 +45,7 @@ _MODULE_OF = {
 
 __all__ = [
     "PREDEFINED_WEB_ACTIONS",
+    "BrowserComputer",
     "ComputerAgent",
     "ComputerEnv",
     "DesktopComputer",

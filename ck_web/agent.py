@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator
 
@@ -79,6 +79,8 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
     and share a longer prefix. The model must combine the page and its changes."""
     model_multimodal: LLM | None = None
     """The model for prompts with a screenshot; `model` if None."""
+
+    _state_key: ClassVar[str] = "web_state_before"
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -173,6 +175,10 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
         if given == BLANK and address and not session.steps and run.lease is None:
             env.start_at(address[0].rstrip(".,;:!?*_"))
 
+    def _env(self, session: AgentSession) -> WebEnv:
+        """Return the browser of a live run."""
+        return self._web_envs[session.id]
+
     def _new_env(self, config: WebEnvConfig, **settings: Any) -> WebEnv:
         """Return the browser of a run."""
         return WebEnv(config, pictures=self._pictures(), **settings)
@@ -185,17 +191,17 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """Observe the page first, and record its state with the step."""
-        run = run_of(session)
-        env = self._web_envs[session.id]
+        run, env = run_of(session), self._env(session)
         seen = env.observe()
         # the end phase comes here again: do not overwrite the state before the last step
-        if session.steps and "web_state_before" not in session.steps[-1]["action"]:
-            run.record(EventKind.WORLD, WorldData(web_state_before=env.state()))
+        if session.steps and self._state_key not in session.steps[-1]["action"]:
+            run.record(EventKind.WORLD, cast(WorldData, {self._state_key: env.state()}))
         kwargs = super().step_prepare(session, state)
         return {
             **kwargs,
             "web_functions": definitions(run.functions.registry),
             "web_image": seen.image,
+            "web_pictures": getattr(seen, "pictures", ()),
             **self._page_values(session, seen.text, kwargs),
         }
 

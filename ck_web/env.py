@@ -105,7 +105,9 @@ class WebEnv(Environment):
             if browser.banners.answer_late(before):
                 browser.refresh()
             state = browser.state
-            text = "\n".join([f"URL: {state.step_url}", self._page_text(), *self._footer()])
+            lines = [f"URL: {state.step_url}", self._page_text(), *self._footer()]
+            lines += [browser.picture_text] if state.boxed_screenshot else []
+            text = "\n".join(lines)
             return BrowserObservation(text=text, url=state.step_url, image=state.boxed_screenshot)
 
     def execute(self, action: Action) -> Observation:

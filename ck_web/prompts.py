@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -121,20 +122,50 @@ reply you see the current page.""",
 
 # --- the computer agent ------------------------------------------------------------------------
 
+_IN_BROWSER = "in a real web browser"
+_ON_DESKTOP = "on a computer with a desktop"
+
 _SCREEN = f"""\
-- You see the screen as an image. x and y are its pixels, from the top left corner. Aim at the
-  middle of the target. Use only the image shown last.
+- You see the screen as an image of {{size}} pixels. x and y are its pixels, from the top left
+  corner. Aim at the middle of the target. Use only the image shown last. An arrow in the image
+  marks the mouse.
+- If a detail is too small to read or to hit, zoom into its region first. x and y stay those of the
+  whole screen.
 - Text goes to the focused field: click the field first. Its content stays, unless you select it
   (CTRL+A) before you type.
 - Scroll to see what is not in the image.
 {_WORK}"""
 
 
-def _screen_calls(ending: str) -> PromptParts:
+@dataclass(frozen=True)
+class Screen:
+    """The screen of a computer agent, for its prompts.
+
+    Attributes:
+        width, height: of the pictures in pixels.
+        is_browser: whether the computer is a browser.
+    """
+
+    width: int
+    height: int
+    is_browser: bool = True
+
+    @property
+    def rules(self) -> str:
+        """The rules about the screen."""
+        return _SCREEN.replace("{size}", f"{self.width} x {self.height}")
+
+    @property
+    def place(self) -> str:
+        """Where the model works."""
+        return _IN_BROWSER if self.is_browser else _ON_DESKTOP
+
+
+def _screen_calls(screen: Screen, ending: str) -> PromptParts:
     return PromptParts(
-        "You do a task in a real web browser with mouse and keyboard, by looking at the screen.",
+        f"You do a task {screen.place} with mouse and keyboard, by looking at the screen.",
         f"""\
-{_SCREEN}
+{screen.rules}
 - Call functions; the computer is one of them. After each reply you see the current screen. One
   reply may contain several actions if you already know their points.
 - When the task is done, {ending}""",
@@ -142,33 +173,36 @@ def _screen_calls(ending: str) -> PromptParts:
     )
 
 
-_SCREEN_CALLS = _screen_calls(
+_CALL_STOP = (
     """call stop(answer, summary) with the answer in exactly the form that the
   task asks for. """
     + IMPOSSIBLE.format("summary")
     + " Text alone does nothing."
 )
-_SCREEN_MESSAGES = _screen_calls(
-    """reply with only the answer, in exactly the form that the task asks for,
+_ANSWER = """reply with only the answer, in exactly the form that the task asks for,
   and no call (or call stop). If it cannot be done, say so in the same way."""
-)
-_SCREEN_CODE = PromptParts(
-    "You do a task in a real web browser by writing short pieces of Python that use mouse and "
-    "keyboard, by looking at the screen.",
-    f"""\
+
+
+def _screen_code(screen: Screen) -> PromptParts:
+    return PromptParts(
+        f"You do a task {screen.place} by writing short pieces of Python that use mouse and "
+        "keyboard, by looking at the screen.",
+        f"""\
 {_CODE_FORM}
-{_SCREEN}
+{screen.rules}
 - One block may contain several actions if you already know their points. Each acts immediately. You
   see its result without printing it. A failed action raises an error and ends the block.
 {_DOWNLOADS}
 {_STOP}""",
-    f"""\
+        f"""\
 Thought: The search field is in the middle of the page, at about 640, 210.
 ```python
 computer(action="click", x=640, y=210)
 computer(action="type", text="{MADE_UP}\\n")
 ```""",
-)
+    )
+
+
 _CONTROL = re.compile(
     r"^[ \t]*(?P<line>\[\d+\] (?:link|button|textbox|searchbox|combobox|checkbox|radio|option|tab"
     r"|menuitem|spinbutton|slider|switch) .*)$",
@@ -211,7 +245,7 @@ def computer_plan(**values: Any) -> Prompt:
 
 def computer_action(**values: Any) -> Prompt:
     """Ask for the next actions."""
-    messages = _computer_parts(values) is _SCREEN_MESSAGES
+    messages = calls_functions(values) and values["language"].message_ends
     return _computer_prompt(values, _MESSAGES_ACT if messages else action_instruction(values))
 
 
@@ -234,19 +268,28 @@ def _computer_prompt(values: dict[str, Any], instruction: str, *more: str) -> Pr
 
 
 def _computer_parts(values: Mapping[str, Any]) -> PromptParts:
+    screen: Screen = values["screen"]
     if not calls_functions(values):
-        return _SCREEN_CODE
-    return _SCREEN_MESSAGES if values["language"].message_ends else _SCREEN_CALLS
+        return _screen_code(screen)
+    return _screen_calls(screen, _ANSWER if values["language"].message_ends else _CALL_STOP)
 
 
 def _world(values: Mapping[str, Any], title: str, *more: str) -> list[dict[str, Any]]:
-    """Return the page and its screenshot, if there is one, as parts of a message."""
+    """Return the page and its pictures, if there are any, as parts of a message."""
     parts: list[dict[str, Any]] = [{"type": "text", "text": section(title, values["web_page"])}]
     if values.get("repeats") and (found := _controls(values["web_page"])):
         parts.append({"type": "text", "text": section("Elements that you can use", found)})
+    pictures = values.get("web_pictures", ())
+    for picture in pictures:
+        parts += [{"type": "text", "text": f"{picture.caption}:"}, _image_part(picture.image)]
     if values["web_image"]:
-        parts.append({"type": "image_url", "image_url": {"url": values["web_image"]}})
+        parts += [{"type": "text", "text": "The current screen:"}] if pictures else []
+        parts.append(_image_part(values["web_image"]))
     return [*parts, *({"type": "text", "text": text} for text in more)]
+
+
+def _image_part(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _controls(page: str) -> str:

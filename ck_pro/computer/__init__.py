@@ -1,6 +1,6 @@
 """Computers that an agent uses by screenshots, mouse and keyboard.
 
-May import: `events`, `exceptions` and `environment`; Pillow is imported on first use.
+May import: `events`, `exceptions`, `environment` and `executor`; Pillow is imported on first use.
 Other rooms use `Computer` (the protocol), `ScreenEnv` (any computer as an environment)
 and `ScreenView` (how a screen is shown to a model).
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from ck_pro.events import (
     Region,
 )
 from ck_pro.exceptions import EnvironmentFailure
+from ck_pro.executor import current_call
 
 _LOOKS = 12  # screenshots that are compared until two agree
 _BETWEEN_LOOKS_SECONDS = 0.08
@@ -53,15 +55,15 @@ class ScreenEnv(Environment):
         self.computer = computer
         self._lock = threading.RLock()
         self._owned = not is_open(computer)
-        self._reports: list[str] = []
         self._pictures: list[Picture] = []
         self._each_act = picture_after_each_act
         self._shown: Shown | None = None
         reconnect = getattr(computer, "reconnect", None)
-        self.taken_up = bool(suspended and reconnect and reconnect(suspended))
-        if self._owned and not self.taken_up:
+        again = bool(self._owned and suspended and reconnect and reconnect(suspended))
+        if self._owned and not again:
             computer.__enter__()
         self.view = ScreenView(*computer.dimensions, max_side=max_side)
+        self.taken_up = again or (not self._owned and self._is_unchanged(suspended))
 
     # --- the environment -------------------------------------------------------------------
 
@@ -84,26 +86,34 @@ class ScreenEnv(Environment):
     def execute(self, action: Action) -> Observation:
         """Do one action; return its result in one line, and the screen after it.
 
+        If code called the action, the line also stands in the output of its step.
+
         Returns:
             `ComputerObservation`, or `ErrorObservation` if the action failed.
         """
+        seen = self._execute(action)
+        call = current_call()
+        if call is not None:
+            call.report(seen.text)
+        return seen
+
+    def _execute(self, action: Action) -> Observation:
         if not isinstance(action, ComputerAction):
-            return self._failed(f"a computer cannot do an action of kind '{action.kind}'")
+            return ErrorObservation(text=f"a computer cannot do a '{action.kind}' action")
         with self._lock:
             if self._shown is None:
                 self._look(first=True)
             if problem := self._out_of_screen(action):
-                return self._failed(f"{said(action)}: {problem}")
+                return ErrorObservation(text=f"{said(action)}: {problem}")
             try:
                 text = self._do(action)
             except EnvironmentFailure:
                 raise
             except Exception as e:  # noqa: BLE001 - a computer is foreign code; the model sees it
-                return self._failed(f"{said(action)} failed: {e}")
+                return ErrorObservation(text=f"{said(action)} failed: {e}")
             shown = self._look()
             if action.action not in ("screenshot", "zoom", "wait"):
                 text += changed_text(shown.changed)
-            self._reports.append(text)
             if self._each_act and action.action not in ("screenshot", "zoom"):
                 self._pictures.append(Picture(caption=f"After {said(action)}", image=shown.image))
             return ComputerObservation(
@@ -130,19 +140,15 @@ class ScreenEnv(Environment):
             content = self._shown.content if self._shown else ""
             return {"environment": self.computer.environment, "screen": content, "url": self._url()}
 
-    def take_log(self) -> list[str]:
-        """Return one line for each action since the last call."""
-        with self._lock:
-            reports, self._reports = self._reports, []
-            return reports
-
     def suspend(self) -> dict[str, Any] | None:
         """Keep the computer for the run that resumes, if it supports that; else close it.
 
         A computer that the caller opened stays open.
         """
+        if not self._owned:
+            return lease_of(self.computer, self._shown.content if self._shown else "")
         suspend = getattr(self.computer, "suspend", None)
-        if self._owned and suspend is not None:
+        if suspend is not None:
             lease: dict[str, Any] | None = suspend()
             return lease
         self.close()
@@ -155,6 +161,12 @@ class ScreenEnv(Environment):
             self.computer.__exit__(None, None, None)
 
     # --- parts -----------------------------------------------------------------------------
+
+    def _is_unchanged(self, suspended: Mapping[str, Any] | None) -> bool:
+        """Whether the caller's computer shows what it showed when an earlier run was suspended."""
+        if not suspended or "process" not in suspended:
+            return False
+        return suspended == lease_of(self.computer, self._look(first=True).content)
 
     def _do(self, action: ComputerAction) -> str:
         """Do an action on the computer; return what was done."""
@@ -222,16 +234,17 @@ class ScreenEnv(Environment):
                 return f"({x:g}, {y:g}) is outside the screen, {width} x {height}"
         return ""
 
-    def _failed(self, text: str) -> ErrorObservation:
-        self._reports.append(text)
-        return ErrorObservation(text=text)
-
     def _status(self) -> list[str]:
         status = getattr(self.computer, "status", None)
         return [str(line) for line in status()] if status is not None else []
 
     def _url(self) -> str:
         return str(self.computer.get_current_url() or "")
+
+
+def lease_of(computer: object, content: str) -> dict[str, Any]:
+    """Return what identifies a computer of the caller, and its screen, in this process."""
+    return {"process": os.getpid(), "computer": id(computer), "screen": content}
 
 
 def is_open(computer: Computer) -> bool:

@@ -55,13 +55,13 @@ class ComputerUseLanguage(FunctionCallingLanguage):
         self.environment = environment
         self.screenshots = max(1, screenshots)
 
-    def with_display(self, width: int, height: int) -> ComputerUseLanguage:
-        """Return a copy for another screen size."""
+    def with_display(self, width: int, height: int, environment: str = "") -> ComputerUseLanguage:
+        """Return a copy for another screen size, and for another environment if given."""
         return ComputerUseLanguage(
             self.tool,
             display_width=width,
             display_height=height,
-            environment=self.environment,
+            environment=environment or self.environment,
             screenshots=self.screenshots,
         )
 

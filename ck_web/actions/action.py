@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from ck_pro.events import BrowserAction
@@ -40,8 +40,17 @@ class ActionTarget(Protocol):
         """Save a download or a URL in the working directory; return what was saved, in one line."""
         ...
 
-    def set_screenshots(self, shown: bool, path: str) -> str:
-        """Turn screenshots on or off, save one to `path` if given; return one line."""
+    def set_screenshots(
+        self,
+        shown: bool,
+        path: str,
+        marks: bool | None = None,
+        region: Sequence[float] | None = None,
+    ) -> str:
+        """Turn screenshots and their marks on or off, save one to `path` if given; return one line.
+
+        The next one shows only `region` (x, y, width, height), if given.
+        """
         ...
 
 

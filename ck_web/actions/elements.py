@@ -11,6 +11,8 @@ from ck_pro.exceptions import ParseError
 from ck_web.actions.action import ElementAction, WebAction, web_action
 from ck_web.actions.tokens import (
     free_text_of,
+    hold_field,
+    hold_word,
     json_list_of,
     json_text,
     optional_target_of,
@@ -161,7 +163,11 @@ class Press(WebAction):
         return self.action(target, " ".join(keys.split()))
 
     def wire(self, action: BrowserAction) -> dict[str, Any]:
-        return {"keys": (action.value or "").split(), "actionValue": ""}
+        keys = (action.value or "").split()
+        return {"keys": keys, "actionValue": "", **hold_field(action.arguments)}
+
+    def details(self, action: BrowserAction, element: Callable[[str], str]) -> list[str]:
+        return [word] if (word := hold_word(action.arguments)) else []
 
 
 @web_action("type_text", "type_text words", "type_text words[ENTER]")

@@ -12,9 +12,12 @@ from ck_pro.exceptions import ParseError
 from ck_web.actions.action import WebAction, web_action
 from ck_web.actions.tokens import (
     NUMBER,
+    hold_field,
+    hold_word,
     optional_target_of,
     point_of,
     quote,
+    seconds_of,
     write_number,
     write_optional_target,
     write_point,
@@ -24,9 +27,15 @@ _PUNCTUATION = re.compile(r"[\[\](),;]")
 _BUTTONS = ("left", "right", "middle")
 
 
-@web_action("click_at", "click_at 10 20 right double Control", "click_at [3] 10 20")
+@web_action(
+    "click_at",
+    "click_at 10 20 right double Control",
+    "click_at 10 20 triple",
+    "click_at 10 20 hold 1.5",
+    "click_at [3] 10 20",
+)
 class ClickAt(WebAction):
-    """Click at pixels of the screenshot, or in [id]."""
+    """Click pixels, or in [id]. hold: seconds."""
 
     def write(
         self,
@@ -36,39 +45,48 @@ class ClickAt(WebAction):
         double: bool = False,
         keys: str = "",
         id: int | str | None = None,
+        triple: bool = False,
+        hold: float = 0,
     ) -> str:
         words = [
             f"click_at {write_optional_target(id)}{write_number(x)} {write_number(y)}",
             button if button != "left" else "",
-            "double" if double else "",
+            "triple" if triple else "double" if double else "",
+            f"hold {write_number(hold)}" if hold else "",
         ]
         return " ".join(word for word in (*words, keys) if word)
 
     def parse(self, rest: str) -> BrowserAction:
         target, rest = optional_target_of(rest)
         x, y, rest = point_of(self.name, rest)
-        button, double, keys = "left", False, ""
-        for word in rest.split():
+        given: dict[str, Any] = {"button": "left", "double": False, "keys": ""}
+        words = iter(rest.split())
+        for word in words:
             if word.lower() in _BUTTONS:
-                button = word.lower()
-            elif word.lower() == "double":
-                double = True
+                given["button"] = word.lower()
+            elif word.lower() in ("double", "triple"):
+                given[word.lower()] = True
+            elif word.lower() == "hold":
+                given["hold"] = seconds_of(self.name, next(words, ""))
             else:
-                keys = f"{keys}+{word}".strip("+")
-        return self.action(target, x=x, y=y, button=button, double=double, keys=keys)
+                given["keys"] = f"{given['keys']}+{word}".strip("+")
+        return self.action(target, x=x, y=y, **given)
 
     def wire(self, action: BrowserAction) -> dict[str, Any]:
         given = action.arguments
+        times = "triple_" if given.get("triple") else "double_" if given["double"] else ""
         return {
-            "actionName": "double_click_at" if given["double"] else "click_at",
+            "actionName": f"{times}click_at",
             **{"x": given["x"], "y": given["y"], "button": given["button"]},
             "keys": _keys(given["keys"]),
+            **hold_field(given),
         }
 
     def details(self, action: BrowserAction, element: Callable[[str], str]) -> list[str]:
         given = action.arguments
         button = given["button"] if given["button"] != "left" else ""
-        words = [_point(given), button, "double" if given["double"] else "", given["keys"]]
+        times = "triple" if given.get("triple") else "double" if given["double"] else ""
+        words = [_point(given), button, times, given["keys"], hold_word(given)]
         return [word for word in words if word]
 
 

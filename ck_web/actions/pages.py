@@ -91,6 +91,11 @@ class GoBack(BareAction):
     """Go back to the previous page of this tab."""
 
 
+@web_action("reload", "reload")
+class Reload(BareAction):
+    """Load the page again."""
+
+
 @web_action("restart", "restart", in_prompt="full")
 class Restart(BareAction):
     """Go to the start page of the task."""

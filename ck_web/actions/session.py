@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import ParseError
 from ck_web.actions.action import ActionTarget, BareAction, WebAction, web_action
-from ck_web.actions.tokens import json_of, json_text, path_of, quote, unbracketed, write_path
+from ck_web.actions.tokens import (
+    NUMBER,
+    json_of,
+    json_text,
+    path_of,
+    quote,
+    unbracketed,
+    write_number,
+    write_path,
+)
 from ck_web.page.page_text import one_line
 
+_PAIR = rf"({NUMBER})[, ]\s*({NUMBER})"
+_UNMARKED = re.compile(r"unmarked(?=\s|$)", re.IGNORECASE)
+_REGION = re.compile(rf"region\s+{_PAIR}\s+{_PAIR}(?=\s|$)", re.IGNORECASE)
 _FLAGS = {"1": True, "true": True, "on": True, "0": False, "false": False, "off": False}
 
 
@@ -40,30 +54,66 @@ class Save(WebAction):
         return browser.save(action.arguments["remote"], action.arguments["local"])
 
 
-@web_action("screenshot", "screenshot 1 path", "screenshot 0", in_prompt="full")
+@web_action(
+    "screenshot",
+    "screenshot 1 path",
+    "screenshot 0",
+    "screenshot 1 unmarked",
+    "screenshot 1 region 10,20 300,200",
+    in_prompt="full",
+)
 class Screenshot(WebAction):
     """Turn screenshots of the page on (True) or off (False).
 
-    With save_path, also save an image of the whole page there.
+    With save_path, also save an image of the whole page there. marks=False: without ids.
+    region=[x, y, width, height]: once only that part, enlarged.
     """
 
-    def write(self, flag: bool, save_path: str = "") -> str:
+    def write(
+        self,
+        flag: bool,
+        save_path: str = "",
+        marks: bool = True,
+        region: list[float] | None = None,
+    ) -> str:
         path = str(save_path or "")
         shown = _FLAGS.get(str(flag).lower())
         if shown is None:
             raise ParseError(f"screenshot takes True or False, not {quote(str(flag))}")
-        return f"screenshot {int(shown)} {write_path(path) if path else ''}".rstrip()
+        words = [
+            f"screenshot {int(shown)}",
+            "" if marks else "unmarked",
+            f"region {_region_text(region)}" if region is not None else "",
+            write_path(path) if path else "",
+        ]
+        return " ".join(word for word in words if word)
 
     def parse(self, rest: str) -> BrowserAction:
-        flag, _, path = unbracketed(rest).partition(" ")
+        flag, _, rest = unbracketed(rest).partition(" ")
         if flag.lower() not in _FLAGS:
             raise ParseError(f"screenshot takes 1 or 0 first, not {quote(flag)}")
-        path = path.strip()
-        path = path_of(path)[0] if path.startswith('"') else path
-        return self.action(flag=_FLAGS[flag.lower()], path=path)
+        given: dict[str, Any] = {"flag": _FLAGS[flag.lower()]}
+        rest = rest.strip()
+        if found := _UNMARKED.match(rest):
+            given["marks"], rest = False, rest[found.end() :].strip()
+        if found := _REGION.match(rest):
+            given["region"] = [float(number) for number in found.groups()]
+            rest = rest[found.end() :].strip()
+        path = path_of(rest)[0] if rest.startswith('"') else rest
+        return self.action(**given, path=path)
 
     def execute(self, action: BrowserAction, browser: ActionTarget) -> str:
-        return browser.set_screenshots(action.arguments["flag"], action.arguments["path"])
+        given = action.arguments
+        return browser.set_screenshots(
+            given["flag"], given["path"], given.get("marks"), given.get("region")
+        )
+
+
+def _region_text(region: list[float]) -> str:
+    if len(region) != 4 or min(region[2:]) <= 0:
+        raise ParseError("region needs four numbers: [x, y, width, height]")
+    x, y, width, height = (write_number(number) for number in region)
+    return f"{x},{y} {width},{height}"
 
 
 class _WithoutEffect(WebAction):

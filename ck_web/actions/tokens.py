@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.exceptions import ParseError
@@ -228,3 +228,28 @@ def write_number(value: Any) -> str:
 def json_text(value: Any) -> str:
     """Return a value as JSON."""
     return json.dumps(value, ensure_ascii=False)
+
+
+_LONGEST_HOLD = 60.0
+
+
+def seconds_of(name: str, text: str) -> float:
+    """Return the seconds of `hold 1.5`, at most a minute.
+
+    Raises:
+        ParseError: the text is not a number of seconds.
+    """
+    number = re.fullmatch(rf"({NUMBER})s?", text)
+    if number is None or float(number[1]) < 0:
+        raise ParseError(f"{name}: hold takes a number of seconds, not {quote(text)}")
+    return min(float(number[1]), _LONGEST_HOLD)
+
+
+def hold_field(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the field of a request for how long to hold a button or a key."""
+    return {"hold": given["hold"] * 1000} if given.get("hold") else {}
+
+
+def hold_word(given: Mapping[str, Any]) -> str:
+    """Return how long a button or a key is held, for a report; empty for a click."""
+    return f"hold {given['hold']:g}" if given.get("hold") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ck_pro.computer import picture_size
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_web.actions import ACTIONS
@@ -27,7 +28,7 @@ from ck_web.page.field_values import FieldValues, field_values, lost_values
 from ck_web.page.notices import mostly_visual
 from ck_web.page.page_text import lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url
-from web_server.contract import Observation, ObserveOptions, PerformAction
+from web_server.contract import Observation, ObserveOptions, PerformAction, Region
 
 _log = logging.getLogger(__name__)
 _MESSAGE_LENGTH = 300
@@ -44,8 +45,6 @@ _SAME_DOCUMENT = "; the page changed"
 _OTHER_DOCUMENT = "; the page is now "
 """What the server's message contains after an action that led to another document."""
 
-_BOXED = LEAN.model_copy(update={"screenshot": "boxed", "imageFormat": "jpeg"})
-_PLAIN = _BOXED.model_copy(update={"screenshot": "plain"})
 _WITH_ELEMENTS = LEAN.model_copy(update={"elements": True})
 
 
@@ -68,6 +67,8 @@ class Browser:
         state: its last known state.
         pending: what happened since the last observation, one line each.
         unchanged: how many actions in a row had no effect.
+        picture_scale: pixels of the model's screenshots per CSS pixel; points are mapped back.
+        picture_text: a line about the last screenshot.
         reconnected: whether it is the suspended browser.
 
     Raises:
@@ -92,6 +93,11 @@ class Browser:
         )
         self.pending: list[str] = []
         self.unchanged = 0
+        self.picture_scale = 1.0
+        self.picture_text = ""
+        self._marks = config.screenshot_boxed
+        self._region: Sequence[float] | None = None
+        self._pictured_url: str | None = None
         self.lease = BrowserLease(config, keep_after_exit, setting)
         self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
@@ -161,6 +167,7 @@ class Browser:
             self.lease.open()
             client, sandbox = self.lease.client, self.lease.sandbox
             assert sandbox is not None
+            self._set_picture_scale(sandbox.features)
             page_id, seen = client.open_page(sandbox.id, self.state.target_url)
             self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
             seen = seen or self.observe(LEAN)
@@ -171,6 +178,7 @@ class Browser:
     def _reconnect(self, suspended: Mapping[str, Any]) -> bool:
         if not self.lease.reconnect(suspended):
             return False
+        self._set_picture_scale(suspended.get("features") or ())
         ids = {"browser_id": suspended["browserId"], "page_id": suspended["pageId"]}
         state, self.state = self.state, replace(self.state, **ids)
         try:
@@ -184,6 +192,11 @@ class Browser:
         self.state = replace(self.state, downloaded_file_path=self.downloads.copies)
         self.apply(seen)
         return True
+
+    def _set_picture_scale(self, features: Collection[str]) -> None:
+        if "pictures" in features:  # older servers do not scale screenshots
+            size = (self.config.viewport_width, self.config.viewport_height)
+            self.picture_scale = picture_size(*size, self.config.picture_side)[0] / size[0]
 
     def _refusal(self, seen: Observation) -> str:
         return self.lease.refusal(str(seen.refused.get("place")), bool(seen.refused.get("private")))
@@ -229,7 +242,7 @@ class Browser:
         asked = self.state.curr_screenshot_mode and self.pictures != "off"
         pictured = self.pictures == "on" or asked
         automatic = self.pictures == "auto" and not pictured
-        with_picture = _BOXED if self.config.screenshot_boxed else _PLAIN
+        with_picture = self._picture_options()
         seen = self.observe(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
         if automatic and self._needs_picture(seen):
             pictured, first = True, seen
@@ -240,8 +253,32 @@ class Browser:
             }
             seen = seen.model_copy(update=happened)
         self.apply(seen)
+        if pictured:
+            self.picture_text = self._described(seen)
+            self._region, self._pictured_url = None, seen.url
         if not pictured:  # older servers always send one
             self.state = replace(self.state, boxed_screenshot="")
+
+    def _picture_options(self) -> ObserveOptions:
+        """Return the options for a screenshot; the first one of a document must be steady."""
+        steady = self._pictured_url != self.state.step_url
+        options: dict[str, Any] = {"imageFormat": "jpeg", "steady": steady}
+        options["imageMax"] = self.config.picture_side
+        options["screenshot"] = "boxed" if self._marks and not self._region else "plain"
+        if self._region is not None:
+            x, y, width, height = (side / self.picture_scale for side in self._region)
+            options["region"] = Region(x=x, y=y, width=width, height=height)
+        return LEAN.model_copy(update=options)
+
+    def _described(self, seen: Observation) -> str:
+        """Return the line for the model about the screenshot."""
+        if self._region is not None:
+            x, y, width, height = self._region
+            return f"Screenshot: only the {width:g}x{height:g} pixels at {x:g},{y:g}, enlarged"
+        width, height = picture_size(
+            self.config.viewport_width, self.config.viewport_height, self.config.picture_side
+        )
+        return f"Screenshot: {width} x {height} pixels"
 
     def _needs_picture(self, seen: Observation) -> bool:
         return self.without_effect or mostly_visual(seen.yaml, seen.elements, seen.viewport)
@@ -352,9 +389,24 @@ class Browser:
         self.apply(seen)
         return f"{message} as {written!r}"
 
-    def set_screenshots(self, shown: bool, path: str) -> str:
-        """Turn screenshots of observations on or off; save an image of the page to `path`."""
+    def set_screenshots(
+        self,
+        shown: bool,
+        path: str,
+        marks: bool | None = None,
+        region: Sequence[float] | None = None,
+    ) -> str:
+        """Turn screenshots of observations on or off; save an image of the page to `path`.
+
+        Args:
+            shown: whether observations have a screenshot.
+            path: in the working directory; "" saves none.
+            marks: whether elements are marked; None for the setting.
+            region: x, y, width and height of the part that the next screenshot shows enlarged.
+        """
         self.state = replace(self.state, curr_screenshot_mode=shown)
+        self._marks = self.config.screenshot_boxed if marks is None else marks
+        self._region = region
         result = f"screenshots are {'on' if shown else 'off'} from the next observation on"
         if self.pictures == "off" and shown:
             result = "this run shows no screenshots"
@@ -431,6 +483,18 @@ class Browser:
         """
         return state.describe_element(target) or self._named.get(target, f"[{target}]")
 
+    def _on_page(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a request with points of the page instead of the screenshot's."""
+        scale = self.picture_scale
+        if scale == 1:
+            return fields
+        for name in ("x", "y", "deltaX", "deltaY"):
+            if fields.get(name) is not None:
+                fields[name] = fields[name] / scale
+        if path := fields.get("path"):
+            fields["path"] = [{"x": p["x"] / scale, "y": p["y"] / scale} for p in path]
+        return fields
+
     def _request(
         self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()
     ) -> PerformAction:
@@ -440,7 +504,7 @@ class Browser:
             ToolError: a value cannot be used, such as a text that is too long.
         """
         state = self.state
-        fields = ACTIONS[action.name].request_fields(action)
+        fields = self._on_page(ACTIONS[action.name].request_fields(action))
         fields.update(browserId=state.browser_id, pageId=state.page_id)
         if action.target:
             role, name = state.element(action.target)

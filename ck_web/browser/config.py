@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 
+from ck_pro.computer import MAX_SIDE
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_web.browser.client import server_address
@@ -63,6 +64,9 @@ class WebEnvConfig(KwargsInitializable):
     """Show screenshots from the first step; `screenshot(flag)` changes it during a run."""
     screenshot_boxed: bool = True
     """Mark elements in screenshots with numbered boxes."""
+    picture_side: Annotated[int, Field(ge=200, le=4096)] = MAX_SIDE
+    """Limit for the longer side of screenshots for the model, in pixels. Larger ones are scaled
+    down, and x and y are mapped back."""
     web_command: str = ""
     """Command that started a server, from older settings. It is ignored."""
     cookie_banners: Annotated[Literal["dismiss", "report", "off"], BeforeValidator(_off)] = (

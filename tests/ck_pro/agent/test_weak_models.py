@@ -59,7 +59,7 @@ def test_the_example_of_a_prompt_in_code_uses_the_made_up_name(kind: Any) -> Non
         MultiStepAgent: [core_prompts._PARTS],
         CKAgent: [main_prompts._CODING, main_prompts._CODING_ALONE],
         WebAgent: [web_prompts._WEB_CODE],
-        ComputerAgent: [web_prompts._SCREEN_CODE],
+        ComputerAgent: [web_prompts._screen_code(web_prompts.Screen(1280, 720))],
     }
     for part in parts[kind]:
         block = part.example.partition("```python\n")[2]

@@ -55,6 +55,8 @@ def prompt_of(template: Any, language: AgentLanguage, evil: str = EVIL) -> Any:
         web_page_title="Current page",
         web_page=evil,
         web_image="",
+        web_pictures=(),
+        screen=ck_web.prompts.Screen(1280, 720),
         final_results={"output": evil, "log": evil},
     )
 

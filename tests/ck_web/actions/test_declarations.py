@@ -122,7 +122,7 @@ def test_the_server_knows_every_action() -> None:
     done_by_the_client = {"screenshot", "stop", "nop"}
     sent = {_SCROLL.sub("scroll", name) for name in ACTIONS} - done_by_the_client
     assert sent <= set(action_names())
-    assert set(action_names()) - sent == {"select_option", "double_click_at"}
+    assert set(action_names()) - sent == {"select_option", "double_click_at", "triple_click_at"}
 
 
 def test_two_actions_cannot_share_a_name() -> None:

@@ -102,7 +102,7 @@ def test_functions_write_their_action_strings(call: tuple[object, ...], text: st
         ("type", "(id, content, enter=True, role='')"),
         ("goto", "(url)"),
         ("save", "(remote_path, local_path)"),
-        ("screenshot", "(flag, save_path='')"),
+        ("screenshot", "(flag, save_path='', marks=True, region=None)"),
     ],
 )
 def test_parameters_have_their_documented_names(name: str, parameters: str) -> None:

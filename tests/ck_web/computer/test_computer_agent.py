@@ -122,13 +122,13 @@ def test_an_observation_right_after_an_action_reuses_its_screenshot(
         env.observe()
         return wire.count("getAccessibilityTree") - before
 
-    monkeypatch.setattr("ck_web.computer._REUSE_SECONDS", 3600.0)
+    monkeypatch.setattr("ck_web.computer.browser_env._REUSE_SECONDS", 3600.0)
     assert looks() == 1
     env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
     assert looks() == 0
     env.execute(BrowserAction(name="goback"))
     assert looks() == 1
-    monkeypatch.setattr("ck_web.computer._REUSE_SECONDS", 0.0)
+    monkeypatch.setattr("ck_web.computer.browser_env._REUSE_SECONDS", 0.0)
     env.execute(computer_action({"action": "move", "x": 5, "y": 6}))
     assert looks() == 1
 
@@ -229,7 +229,7 @@ def test_settings_are_merged_and_checked() -> None:
     a = ComputerAgent(language="computer_use_preview", web_env={"viewport_width": 1024})
     assert isinstance(a.language, ComputerUseLanguage) and a.language.display_width == 1024
     assert isinstance(ComputerAgent(language="code").language, CodeLanguage)
-    names = ["computer", "goto", "goback", "save", "upload", "ask_human", "stop"]
+    names = ["computer", "goto", "goback", "reload", "save", "upload", "ask_human", "stop"]
     assert [f.name for f in a.functions()] == names
     head = a.get_function_definition(short=True)
     assert head.startswith("- computer_agent(task: str, target_url: str | None = None, ")
