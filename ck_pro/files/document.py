@@ -89,6 +89,10 @@ class Document:
         """
         raise NotImplementedError
 
+    def plain_blocks(self, part: str) -> Iterator[str]:
+        """Yield the text of a part for a search, without checks that take long."""
+        return self.blocks(part)
+
     def tables(self, part: str) -> list[list[Row]]:
         """Return the tables of a part, each as rows of cells."""
         raise ToolError("this kind of file has no tables")

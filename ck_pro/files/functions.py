@@ -226,7 +226,7 @@ def _search(path: str, text: str) -> str:
     for part in parts:
         if part.is_file:
             continue
-        for block in document.blocks(part.name):
+        for block in document.plain_blocks(part.name):
             for line in block.splitlines():
                 if wanted in " ".join(line.split()).casefold():
                     total += 1

@@ -82,9 +82,11 @@ class Reader(Document):
             yield f"[a second engine also finds: {shown}{more}; render the page to check]\n"
         yield from (f"[{line}]\n" for line in (*self._fields(page), *self._hidden_on(number)))
 
+    def plain_blocks(self, part: str) -> Iterator[str]:
+        yield self._text(int(part))
+
     def tables(self, part: str) -> list[list[Row]]:
-        with self._second_page(int(part)) as page:
-            found = page.extract_tables()
+        found = self._second_page(int(part)).extract_tables()
         return [[[cell or "" for cell in row] for row in table] for table in found]
 
     def member(self, part: str) -> Path | None:
@@ -103,15 +105,19 @@ class Reader(Document):
         text = self._page(number).get_textpage().get_text_range()
         return str(text).replace("\r\n", "\n").replace("\ufffe", "-").rstrip()
 
+    @functools.cached_property
+    def _second(self) -> Any:
+        """The file, opened by the second engine."""
+        return library("pdfplumber", "pdfplumber", "tables in PDF files").open(self.path)
+
     def _second_page(self, number: int) -> Any:
-        """Open a page with the second engine, as a context manager."""
-        pdfplumber = library("pdfplumber", "pdfplumber", "tables in PDF files")
-        return _SecondPage(pdfplumber.open(self.path, pages=[number]))
+        return self._second.pages[number - 1]
 
     def _missing_words(self, number: int, text: str) -> list[str]:
         """Return the words that only the second engine finds on a page."""
-        with self._second_page(number) as page:
-            second = page.extract_text() or ""
+        page = self._second_page(number)
+        second = page.extract_text() or ""
+        page.close()  # forgets its characters
         joined = "".join(_WORD.findall(text)).casefold()
         counted = Counter(word.casefold() for word in _WORD.findall(text))
         missing = []
@@ -168,19 +174,6 @@ class Reader(Document):
         count = self._pdf.count_attachments()
         found = [self._pdf.get_attachment(index) for index in range(count)]
         return {str(one.get_name()): one for one in found}
-
-
-class _SecondPage:
-    """A page of pdfplumber, which closes its file at the end."""
-
-    def __init__(self, opened: Any):
-        self._opened = opened
-
-    def __enter__(self) -> Any:
-        return self._opened.pages[0]
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
 
 
 def _is_white(raw: Any, piece: Any) -> bool:
