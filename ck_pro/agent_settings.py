@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import importlib.util
 from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
@@ -81,6 +83,13 @@ class Sampling(KwargsInitializable):
     """The model that chooses; the calling agent's model when None."""
 
 
+_KNOWN_PACKAGES = (
+    *("numpy", "pandas", "scipy", "sympy", "sklearn", "matplotlib", "networkx", "PIL", "lxml"),
+    *("bs4", "openpyxl", "docx", "pptx", "pypdfium2", "yaml", "dateutil"),
+)
+"""Packages that are worth a word in prompts, by the names of their modules."""
+
+
 class AgentSettings(KwargsInitializable):
     """The settings of a `MultiStepAgent`, and the functions and templates that they name."""
 
@@ -114,6 +123,8 @@ class AgentSettings(KwargsInitializable):
     goals: list[_Goal] = []
     """Goals besides the task, each a `Goal`, its fields or a text; prompts list them by
     priority."""
+    imports: list[str] | None = None
+    """Packages that prompts name as importable; None: those of a short list that are installed."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     max_seconds: _Positive | None = None
     """Seconds of wall time for one run of this agent."""
@@ -264,6 +275,10 @@ class AgentSettings(KwargsInitializable):
             template = TemplatedString(template, name=f"{self.name}_{phase}")
         self.templates[phase] = _as_template(template)
 
+    def importable(self) -> list[str]:
+        """Return the packages that prompts name as importable."""
+        return _installed() if self.imports is None else self.imports
+
     def get_template(self, phase: str) -> TemplatedString:
         """Return the template of a phase."""
         name = self.templates.get(phase)
@@ -311,6 +326,11 @@ def _hint(name: str, known: Collection[str]) -> str:
     """Return the end of an error about an unknown name: the nearest known one, or all."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+
+
+@functools.cache
+def _installed() -> list[str]:
+    return [name for name in _KNOWN_PACKAGES if importlib.util.find_spec(name) is not None]
 
 
 def _as_template(template: Any) -> Any:

@@ -62,6 +62,7 @@ target_url is the start page (default: the first URL in the task). With the resu
 call, continue_from=r keeps its browser and variables. Downloads are in the working directory."""
     can_continue = True
     max_steps = 20
+    imports = []
     templates = {"plan": "web_plan", "action": "web_action", "end": "web_end"}
     tools: list[Any] = [
         *(WebTool(name=n) for n in WEB_FUNCTIONS),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage
 from ck_pro.run.run import Run
+from ck_pro.run.task_files import FILES, TaskFile, describe_files, place_files
 from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)
@@ -162,6 +162,8 @@ class Attempt:
         """One line that explains why a previous attempt was not resumed; "" if not needed."""
         self._found: tuple[InterruptedSession, PriorUsage] | None = None
         self._facts: TaskFacts
+        self._files: dict[str, list[TaskFile]] = {}
+        """The task's file, for `session.info`."""
 
     def __enter__(self) -> Attempt:
         self._prepare()
@@ -190,7 +192,8 @@ class Attempt:
             self.moved += f"; starting over, the old files are in {aside}"
         self.work.mkdir(parents=True)
         if task.file is not None:
-            shutil.copyfile(task.file, self.work / task.file.name)
+            place_files(self.work, [task.file])
+            self._files = {FILES: describe_files([task.file])}
         self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
         # the journal's masked form keeps secrets out of the row
@@ -247,7 +250,7 @@ class Attempt:
             ended = self.agent.run(
                 self.question,
                 session=self.session,
-                info=self.assignment.info,
+                info={**self.assignment.info, **self._files},
                 **common,
             )
             if isinstance(ended, AgentSession):  # a conversation may have reopened its session

@@ -59,6 +59,7 @@ from ck_pro.run.kept import keep_resources, take_over
 from ck_pro.run.results import AgentResult, code_observation, final_result, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
+from ck_pro.run.task_files import FILES, describe_files, place_files
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.memory import Memory
@@ -96,6 +97,7 @@ class MultiStepAgent(AgentSettings):
         info: Mapping[str, Any] | None = None,
         memory: Memory | AgentSession | Sequence[Any] | None = None,
         continue_from: AgentSession | None = None,
+        files: Sequence[Path | str] = (),
         **extra_info: Any,
     ) -> Any:
         """Work on a task until the run ends.
@@ -115,6 +117,8 @@ class MultiStepAgent(AgentSettings):
             memory: the sessions of earlier runs, or a `Memory`, to show in the prompts.
             continue_from: an ended session of this agent and of `parent`, whose environment and
                 variables this run uses.
+            files: files of the task: copied into the working directory, large ones linked
+                read-only; prompts list them first.
             extra_info: more facts: `run(task, target_url="https://...")`.
 
         Returns:
@@ -138,6 +142,8 @@ class MultiStepAgent(AgentSettings):
             if parent is not None:
                 parent.check_sub_agent()
             facts = {**(info or {}), **extra_info}
+            if files:
+                facts[FILES] = describe_files(files)
             session = prepare_session(session, task, self.name, facts, memory)
         session.run = Run(
             self,
@@ -152,6 +158,7 @@ class MultiStepAgent(AgentSettings):
         )
         if continue_from is not None and interrupted is None:
             take_over(session.run, continue_from)
+        place_files(session.run.workdir, files)
         return self._drive(session, stream, max_steps)
 
     def resume(

@@ -26,6 +26,7 @@ from ck_pro.language import (
 from ck_pro.model import Reply
 from ck_pro.run.history import files_in, shortened
 from ck_pro.run.run import Run
+from ck_pro.run.task_files import files_text
 from ck_pro.template import register_template
 
 MATERIAL_RULE = """\
@@ -40,6 +41,8 @@ CODE_RULES = f"""\
 - The code reads and writes files in the working directory. It has no network access.
 - Do not guess a function's result. Check it in the code: if it passes, call stop in the same block;
   else print what you need to decide."""
+
+_IMPORTS = "\n- The code can import Python's standard library and: {}."
 
 CALL_RULES = f"""\
 - Act by calling functions. The next step shows you their results. Text alone does nothing, and
@@ -158,8 +161,10 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "repeats": run.history.repeats() >= 2,
         "copied_example": run.history.copied_example(),
         "function_names": run.functions.registry.names,
-        "files": files_in(run.workdir),
         "variables": run.run_code.describe_names() if shows_variables else [],
+        "imports": ", ".join(agent.importable()),
+        "task_files": run.task_files,
+        "files": files_in(run.workdir, but={one["name"] for one in run.task_files}),
         "step_limit": run.step_limit(),
     }
 
@@ -240,7 +245,8 @@ class PromptParts:
             world: message parts with the current observation.
         """
         calling = calls_functions(values)
-        parts = [self.role, f"# Rules\n{self.rules}"]
+        imports = "" if calling or not values.get("imports") else _IMPORTS.format(values["imports"])
+        parts = [self.role, f"# Rules\n{self.rules}{imports}"]
         if values["goals"]:
             goals = [f"- {goal}" for goal in values["goals"]]
             parts.insert(1, "# Goals\n" + "\n".join(goals))
@@ -256,7 +262,8 @@ class PromptParts:
         if seen := values.get("environment"):
             current.insert(0, {"type": "text", "text": f"# Environment\n{fenced(seen)}"})
         system = "\n\n".join(parts)
-        return compose_prompt(system, values["task"], values["history"], current, instruction)
+        task = "\n\n".join(filter(None, [values["task"], files_text(values.get("task_files", ()))]))
+        return compose_prompt(system, task, values["history"], current, instruction)
 
 
 def _progress(values: Mapping[str, Any]) -> str:
@@ -264,7 +271,8 @@ def _progress(values: Mapping[str, Any]) -> str:
     parts = [f"# Progress so far\n{values['state_str']}"] if values["state"] else []
     if values["files"]:
         names = fenced("\n".join(map(shown_name, values["files"])))
-        parts.append(f"# Files in the working directory\n{names}")
+        other = "Other files" if values.get("task_files") else "Files"
+        parts.append(f"# {other} in the working directory\n{names}")
     if values["notices"]:
         parts.append("# Notes\n" + "\n".join(f"- {n}" for n in values["notices"]))
     if values.get("variables"):

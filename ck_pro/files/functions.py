@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from .child import in_child
 from .document import Document, Facts, Part, Reading, Row
-from .kinds import Kind, kind_of
+from .kinds import Kind, kind_of, size_text
 from .limits import MAX_HITS, MAX_TEXT
 from .opening import load_reader, open_part
 from .problem import ToolError
@@ -105,12 +105,7 @@ def _names(parts: Sequence[Part]) -> str:
 
 
 def _size(path: Path) -> str:
-    size = float(path.stat().st_size)
-    for unit in ("bytes", "KB", "MB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
+    return size_text(path.stat().st_size)
 
 
 # --- read ---

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ErrorData
 from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
+from ck_pro.run.task_files import linked_paths
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
@@ -116,6 +117,9 @@ class CodeRunner:
                 terminal=run.functions.terminal,
                 workdir=run.workdir,
                 packages=run.functions.packages,
-                **{n: getattr(settings, n) for n in settings.setting_names()},
+                **{
+                    **{n: getattr(settings, n) for n in settings.setting_names()},
+                    "readable": [*settings.readable, *linked_paths(run.task_files)],
+                },
             )
         return self._executor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -304,12 +304,12 @@ def _signature(action: Mapping[str, Any], seen: str) -> tuple[str, ...]:
     return (" ".join(action["code"].split()), _OF_ONE_STEP.sub("", seen), *states)
 
 
-def files_in(folder: Path) -> list[str]:
+def files_in(folder: Path, but: Collection[str] = ()) -> list[str]:
     """Return the relative paths of the files in a working directory, sorted; at most 50.
 
     It reads at most 2,000 entries, to limit the cost of large trees.
     """
-    files = _files(folder)
+    files = (name for name in _files(folder) if name not in but)
     found = list(itertools.islice(files, _MAX_READ))
     whole = next(files, None) is None
     found.sort()

@@ -62,6 +62,7 @@ from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import Kept
 from ck_pro.run.model_calls import ModelCaller, Prefixes
 from ck_pro.run.resume import NOTICE, prepare_answers
+from ck_pro.run.task_files import TaskFile, given_files
 from ck_pro.session import AgentSession
 from ck_pro.terminal import asking_for
 from ck_pro.threads import Cancellation, DelayedEvent
@@ -243,6 +244,14 @@ class Run:
         if not self._workdir.is_dir():  # the code may have removed it
             self._workdir.mkdir(parents=True, exist_ok=True)
         return self._workdir
+
+    @functools.cached_property
+    def task_files(self) -> list[TaskFile]:
+        """The files of the task, which the whole tree of runs works on."""
+        top = self
+        while top.parent is not None:
+            top = top.parent
+        return given_files(top.session.info)
 
     @functools.cached_property
     def history(self) -> History:
