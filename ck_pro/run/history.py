@@ -20,7 +20,9 @@ from ck_pro.session.rows import Step
 
 _MAX_FILES = 50
 _MAX_READ = 2000
+_OF_LAST_ACTION = ("action_string", "error_message")
 _MAX_PERIOD = 3
+_REPEAT_CHARS = 1500
 _TRACE_SHARE, _MIN_TRACE = 8, 4000  # characters for traces: a part of `history_chars`
 _END_SHARE = 3  # the end phase shows all steps up to this multiple of `history_chars`
 _MEMORY_SHARE = 2  # characters for the memory of earlier runs: a part of `history_chars`
@@ -63,8 +65,8 @@ class History:
     def messages(self) -> list[dict[str, Any]]:
         """Return the finished steps inside the window as chat messages, oldest first.
 
-        Of a cycle of equal steps at the end, only the first pass is there: a weak model would
-        continue the pattern.
+        A cycle of equal steps at the end is not there: a weak model would continue the pattern.
+        `notices` shows it once.
         """
         first = self._first()
         window = [*itertools.chain.from_iterable(self._shown[first : self._end(first)])]
@@ -82,12 +84,15 @@ class History:
         return found
 
     def _end(self, first: int) -> int:
-        """Return the index after the last step in `messages()`; the last steps may be repeats."""
+        """Return the index after the last step in `messages()`, before a cycle of equal steps."""
         repeats, period = self._cycle()
         if repeats < 2:
             return len(self._shown)
         done = self._signatures[self._session.turn_start :]
-        return max(len(self._shown) - _in_cycle(done, period), first + period)
+        end = len(self._shown) - _in_cycle(done, period) - period
+        if self._session.turns:  # the first step of a turn has the user's message
+            end = max(end, self._session.turn_start + 1)
+        return max(end, first)
 
     def steps(self) -> list[Step]:
         """Return the finished steps inside the window, oldest first."""
@@ -178,23 +183,29 @@ class History:
 
     def notices(self) -> list[str]:
         """Return notices about repeated or failed steps for the next prompt."""
-        same = self.repeats()
+        same, period = self._cycle()
         if same >= 2:
-            return [
-                f"You repeated the same action {same} times with the same result. "
-                f"{self._advice()}Else try something else."
-            ]
+            return [self._repeated(same, period)]
         if (count := self._same_code()) >= 4:
             return [f"The last {count} steps ran the same code. Check that they make progress."]
         if (count := self._failed_in_a_row()) >= 3:
             return [f"The last {count} steps failed. Try a smaller step or another approach."]
         return []
 
-    def _advice(self) -> str:
-        """Return how to end the task with a result."""
+    def _repeated(self, same: int, period: int) -> str:
+        """Return the notice about a cycle of equal steps, with one pass of it."""
         names = self._agent.functions().terminal
         how = f"call {' or '.join(names)} with it" if names else "answer with it"
-        return f"If a result answers the task, {how}. "
+        steps = [s["action"] for s in self._session.steps[len(self._shown) - period :][:period]]
+        shown = "\n".join(
+            f"{action['code'] or action['thought']}\n-> {observation_text(action['observation'])}"
+            for action in steps
+        )
+        return (
+            f"You repeated the same {'step' if period == 1 else f'{period} steps'} {same} times "
+            f"with the same result:\n{fenced(shortened(shown, _REPEAT_CHARS))}\n"
+            f"If a result answers the task, {how}. Else do something different."
+        )
 
     def copied_example(self) -> bool:
         """Whether the model copied the example of the prompt in any step."""
@@ -300,8 +311,16 @@ def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:
 
 def _signature(action: Mapping[str, Any], seen: str) -> tuple[str, ...]:
     """Return what equal steps have in common: code, observation, state of the environment."""
-    states = [str(v) for k, v in sorted(action.items()) if k.endswith("state_before")]
-    return (" ".join(action["code"].split()), _OF_ONE_STEP.sub("", seen), *states)
+    found = [v for k, v in sorted(action.items()) if k.endswith("state_before")]
+    states = [_without_last_action(state) for state in found]
+    return (" ".join(action["code"].split()), _OF_ONE_STEP.sub("", seen), *map(str, states))
+
+
+def _without_last_action(state: Any) -> Any:
+    """Return the state of an environment without the facts about the action before it."""
+    if not isinstance(state, Mapping):
+        return state
+    return {k: v for k, v in state.items() if k not in _OF_LAST_ACTION}
 
 
 def files_in(folder: Path, but: Collection[str] = ()) -> list[str]:

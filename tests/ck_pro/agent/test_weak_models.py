@@ -13,6 +13,7 @@ from ck_pro import AgentSession, MultiStepAgent, StopTool
 from ck_pro.agent.prompts import MADE_UP
 from ck_pro.language import message_text, parse_literal, text_of
 from ck_pro.model import LLM, Reply
+from ck_pro.run.history import _signature
 from ck_pro.session import Status, StopReason
 from ck_pro.testing import FakeChatServer, Fault, ScriptedLLM
 from ck_web.agent import WebAgent
@@ -129,7 +130,7 @@ def test_the_prompt_changes_after_identical_replies(reply: str, settings: Any) -
     assert "The task again" not in second
 
 
-def test_the_history_has_one_pass_of_a_cycle_of_equal_steps() -> None:
+def test_a_cycle_of_equal_steps_leaves_the_history_and_is_shown_in_a_note() -> None:
     replies = [call("search", query=q) for q in ("first", *("a", "b") * 3)]
     a = agent(*replies, call("stop", output="42"), tools=[search, StopTool()])
     a.run("t")
@@ -141,10 +142,35 @@ def test_the_history_has_one_pass_of_a_cycle_of_equal_steps() -> None:
         ]
         for n in (4, 5, 7)
     ]
-    assert queries == [["first", "a", "b", "a"], ["first", "a", "b"], ["first", "a", "b"]]
-    assert "3 times with the same result. If a result answers the task, call stop with it." in (
-        prompt(a, 7)
-    )
+    assert queries == [["first", "a", "b", "a"], ["first"], ["first"]]
+    note = """\
+- You repeated the same 2 steps 3 times with the same result:
+```
+search(query='a')
+-> found a
+search(query='b')
+-> found b
+```
+If a result answers the task, call stop with it. Else do something different."""
+    assert note in prompt(a, 7)
+
+
+def test_the_request_of_a_turn_stays_in_the_prompt_when_steps_repeat() -> None:
+    replies = [call("stop", output="1"), *[call("search", query="a")] * 3, call("stop", output="2")]
+    a = agent(*replies, tools=[search, StopTool()])
+    session = a.run("First request.")
+    a.turn(session, "Second request.")
+    assert session.final_results["output"] == "2"
+    assert "Second request." in prompt(a, 4) and "repeated the same step 3 times" in prompt(a, 4)
+
+
+def test_a_page_is_the_same_although_the_action_before_it_differs() -> None:
+    state = {"title": "Shop", "action_string": "", "error_message": ""}
+    later = {**state, "action_string": "click [3]", "error_message": "no element 3"}
+    step = {"code": "click(3)", "web_state_before": state}
+    assert _signature(step, "x") == _signature({**step, "web_state_before": later}, "x")
+    other = {**step, "web_state_before": {**state, "title": "News"}}
+    assert _signature(step, "x") != _signature(other, "x")
 
 
 def test_the_example_returns_after_another_reply() -> None:
