@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ck_web.page.notices import asks_for_login
-from ck_web.page.page_text import ROOT_ID, SCROLL_ID, SERVER_ID, Line, lines_of, one_line
+from ck_web.page.page_text import FOCUS, ROOT_ID, SCROLL_ID, SERVER_ID, Line, lines_of, one_line
 from ck_web.page.state import WebState, full_url
 
 _TAB = re.compile(r"^Tab \S+", re.MULTILINE)
@@ -122,7 +122,7 @@ def _new_texts(before: WebState, after: WebState) -> str:
 
 def _content(line: Line) -> str:
     """Return a line without its id and the focus."""
-    return line.without_focus.partition("] ")[2]
+    return f"{line.role} '{line.name}'{line.states}".replace(FOCUS, "")
 
 
 def element_changes(

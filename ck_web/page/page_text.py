@@ -6,11 +6,13 @@ element until the page is left.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^(\t*)[ ]*\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)$", re.MULTILINE)
-_FOCUS = " focused: true"
+FOCUS = " focused: true"
+"""The mark of the focused element in its line."""
 SERVER_ID = "0"
 """Id of the lines that the browser server itself adds to a page's text."""
 ROOT_ID, SCROLL_ID = "1", "2"
@@ -48,13 +50,14 @@ class Line:
     @property
     def without_focus(self) -> str:
         """The line without the focus mark, which moves with every action."""
-        return str(self).replace(_FOCUS, "")
+        return str(self).replace(FOCUS, "")
 
 
-def lines_of(tree: str) -> list[Line]:
+@functools.lru_cache(maxsize=8)  # one action reads the same texts several times
+def lines_of(tree: str) -> tuple[Line, ...]:
     """Return the elements of a page's text, in order."""
-    found = (match.groups() for match in _LINE.finditer(tree))
-    return [Line(len(indent), *facts) for indent, *facts in found]
+    found = [match.groups() for match in _LINE.finditer(tree)]
+    return tuple([Line(len(indent), *facts) for indent, *facts in found])
 
 
 def server_messages(tree: str) -> list[str]:
