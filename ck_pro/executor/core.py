@@ -23,11 +23,11 @@ from ck_pro.executor.channel import WorkerGone
 from ck_pro.executor.extract import extract_code
 from ck_pro.executor.folder_removal import remove_folder
 from ck_pro.executor.isolation import LAYERS, check_isolation, required_layers
-from ck_pro.executor.output import OutputCollector
 from ck_pro.executor.process import LostAtStart, WorkerProcess
 from ck_pro.executor.results import (
     CodeError,
     CodeResult,
+    OutputCollector,
     read_done,
     read_names,
     read_values,
