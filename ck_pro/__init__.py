@@ -7,6 +7,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     version      the version of ck-pro
     exceptions   one documented error tree
     interrupts   Ctrl-C in a command
+    ranking      texts ranked by the words of a query
     threads      reused worker threads, and cancel flags
     terminal     reads standard input: one reader at a time, cancellable
     config       declared, checked and merged settings
@@ -43,6 +44,7 @@ from ck_pro.version import __version__
 
 if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
+    from ck_pro.agent.action_agent import ActionAgent
     from ck_pro.agent.game import Agent
     from ck_pro.agent.stepper import Stepper
     from ck_pro.computer import Computer
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from ck_pro.tools import AskLLMTool, SimpleSearchTool
     from ck_pro.tools.files import file_tools
     from ck_pro.tools.human import AskHumanTool
+    from ck_pro.tools.session_tools import session_tools
     from ck_pro.tools.workspace import workspace_tools
 
 _HOME = {
@@ -77,6 +80,8 @@ _HOME = {
     "session.goals": ("Goal",),
     "session.memory": ("Memory",),
     "agent.game": ("Agent",),
+    "agent.action_agent": ("ActionAgent",),
+    "tools.session_tools": ("session_tools",),
     "agent.stepper": ("Stepper",),
     "template": ("TemplatedString", "get_template", "register_template"),
     "tool": ("StopTool", "Tool", "ToolRegistry"),
@@ -88,6 +93,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "LLM",
     "Action",
+    "ActionAgent",
     "ActionResult",
     "Agent",
     "AgentResult",
@@ -116,6 +122,7 @@ __all__ = [
     "file_tools",
     "get_template",
     "register_template",
+    "session_tools",
     "workspace_tools",
 ]
 

@@ -20,9 +20,11 @@ from ck_pro.language import AgentLanguage, CodeLanguage, language_named
 from ck_pro.model import LLM
 from ck_pro.session import PHASES
 from ck_pro.session.goals import Goal
+from ck_pro.session.journal_search import search_journals
 from ck_pro.template import TemplatedString, TemplateName, get_template, template_names
 from ck_pro.tool import Tool, ToolRegistry, tool_from_function
 from ck_pro.tools.files import file_tools
+from ck_pro.tools.session_tools import session_tools
 from ck_pro.tools.workspace import workspace_tools
 
 _Positive = Annotated[float, Field(gt=0)]
@@ -125,6 +127,9 @@ class AgentSettings(KwargsInitializable):
     priority."""
     imports: list[str] | None = None
     """Packages that prompts name as importable; None: those of a short list that are installed."""
+    memory_journals: list[str] = []
+    """Folders with journals of earlier runs that `search_memory` reads: folders of tasks, or
+    folders above them. The newest 100 journals count."""
     max_steps: Annotated[int, Field(ge=1)] = 10
     max_seconds: _Positive | None = None
     """Seconds of wall time for one run of this agent."""
@@ -268,6 +273,13 @@ class AgentSettings(KwargsInitializable):
             if not isinstance(value, Tool | AgentSettings) or id(value) in used
         }
 
+    def search_memory(self, query: str) -> list[str]:
+        """Return texts of earlier sessions that match a query, best match first.
+
+        The default searches `memory_journals`. Override it for another long-term memory.
+        """
+        return search_journals(self.memory_journals, query) if self.memory_journals else []
+
     def register_template(self, phase: str, template: Any) -> None:
         """Set the template of a phase: a name, a text or a function."""
         text = isinstance(template, str) and ("{" in template or "\n" in template)
@@ -292,7 +304,8 @@ class AgentSettings(KwargsInitializable):
     def _function(self, named: Any) -> Any:
         """Return the sub-agent or tool for an entry of `sub_agents` or `tools`."""
         if isinstance(named, str):
-            named = getattr(self, named) if hasattr(self, named) else self._workspace_tool(named)
+            own = hasattr(self, named) and not hasattr(AgentSettings, named)  # `search_memory`
+            named = getattr(self, named) if own else self._workspace_tool(named)
         if isinstance(named, Tool | AgentSettings):
             return named
         if not callable(named):
@@ -303,7 +316,9 @@ class AgentSettings(KwargsInitializable):
 
     def _workspace_tool(self, name: str) -> Tool:
         if name not in self._function_tools:
-            tools = {tool.name: tool for tool in (*workspace_tools(), *file_tools())}
+            tools = {
+                tool.name: tool for tool in (*workspace_tools(), *file_tools(), *session_tools())
+            }
             if name not in tools:
                 values = ((n, getattr(self, n, None)) for n in self.setting_names())
                 own = [n for n, value in values if isinstance(value, Tool | AgentSettings)]

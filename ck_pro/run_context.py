@@ -43,6 +43,30 @@ class RunContext(Protocol):
         """Return the user's answer to a question; None without a user or an answer."""
         ...
 
+    def tell(self, text: str) -> None:
+        """Send a message to the user, through `on_event`."""
+        ...
+
+    def add_task(self, goal: str, parent: str = "0") -> str:
+        """Add a sub-task to the task tree of the session; return its id.
+
+        Raises:
+            InputError: no task has the id `parent`, or the goal is empty.
+        """
+        ...
+
+    def modify_task(self, task_id: str, state: str) -> None:
+        """Set the state of a task.
+
+        Raises:
+            InputError: the id or the state is unknown.
+        """
+        ...
+
+    def search_memory(self, query: str) -> list[str]:
+        """Return texts of the session and of the agent's memory that match, best match first."""
+        ...
+
     def act(self, action: Action) -> Observation:
         """Have an action approved, execute it in the environment and journal it.
 

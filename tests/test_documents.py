@@ -83,8 +83,19 @@ def test_the_example_of_an_mcp_server(capsys) -> None:
     assert capsys.readouterr().out == "done 21:00\n"
 
 
+@pytest.mark.worker
+def test_the_example_of_typed_actions(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["action_agent.py"])
+    runpy.run_path(str(ROOT / "examples/action_agent.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert "cmd_run -> cmd_output: 2" in lines and lines[-1] == "done: 2"
+    assert "- 0.1 [completed] count its lines" in lines
+
+
+@pytest.mark.worker
 def test_the_code_in_concepts_runs(capsys) -> None:
     names = {"__name__": "concepts"}
     for code in re.findall(r"^```python\n(.*?)^```", CONCEPTS.read_text("utf-8"), re.S | re.M):
         exec(compile(code, "concepts.md", "exec"), names)
     assert str(names["memory"].status) == "done"
+    assert "0 files" in capsys.readouterr().out

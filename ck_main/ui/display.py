@@ -29,6 +29,7 @@ _SHOWN = (
     ProgressKind.CALL_STARTED,
     ProgressKind.STEP_ENDED,
     ProgressKind.MODEL_WAITS,
+    ProgressKind.MESSAGE,
 )
 """Kinds of events to display with `steps`."""
 _CONTROL_CODES = (*range(0x20), *range(0x7F, 0xA0))
@@ -204,6 +205,8 @@ def step_line(event: ProgressEvent) -> Text:
         return Text(f"{indent}  {text}", style="yellow")
     if event["kind"] == ProgressKind.CALL_STARTED:
         return Text(f"{indent}  calls {text}")
+    if event["kind"] == ProgressKind.MESSAGE:
+        return Text(f"{indent}  {printable(path[-1])} says: {text}", style="bold")
     return Text(f"{indent}  {text}")
 
 

@@ -20,6 +20,7 @@ from ck_pro.agent.end_phase import ask_for_result, end_values
 from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
 from ck_pro.agent.prompts import prompt_values, state_values
 from ck_pro.agent.turns import end_session, keeps_resources, open_turn, record_turn
+from ck_pro.agent.typed_actions import carry_out, is_typed
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
 from ck_pro.arguments import parameters_schema
@@ -432,6 +433,8 @@ class MultiStepAgent(AgentSettings):
                 return reason
             case ThinkAction(thought=thought):
                 return thought
+            case _ if is_typed(action):
+                return str(carry_out(run, action))
             case _ if run.environment is not None:
                 return act_on_environment(run, action)
         return f"Error: {self.name} cannot do an action of kind {action.kind!r}."
@@ -506,11 +509,15 @@ class MultiStepAgent(AgentSettings):
 
     # --- parts of a step -------------------------------------------------------------------
 
+    def _take_step(self, session: AgentSession) -> Step:
+        """Call `step`."""
+        return self.step(session, session.state)
+
     def _next_step(self, run: Run) -> Step:
         """Call `step`; an override that does no step would loop forever."""
         session, resumes = run.session, run.interrupted is not None
         before = len(session.steps)
-        step = self.step(session, session.state)
+        step = self._take_step(session)
         if len(session.steps) == before and not resumes:
             raise ConfigError(
                 f"{type(self).__name__}.step did no step (it returned {type(step).__name__}): "

@@ -158,6 +158,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "language": agent.language,
         "notices": notices,
         "environment": _environment_text(run),
+        "tasks": session.tasks.text() if session.tasks is not None else "",
         "repeats": run.history.repeats() >= 2,
         "copied_example": run.history.copied_example(),
         "function_names": run.functions.registry.names,
@@ -269,6 +270,8 @@ class PromptParts:
 def _progress(values: Mapping[str, Any]) -> str:
     """Return the volatile part: progress, files, notices, variables, number of the step."""
     parts = [f"# Progress so far\n{values['state_str']}"] if values["state"] else []
+    if values.get("tasks"):
+        parts.append(f"# Tasks\n{values['tasks']}")
     if values["files"]:
         names = fenced("\n".join(map(shown_name, values["files"])))
         other = "Other files" if values.get("task_files") else "Files"

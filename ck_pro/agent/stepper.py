@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
+from ck_pro.agent.action_agent import observation_of
 from ck_pro.agent.agent import MultiStepAgent
 from ck_pro.agent.stop_reasons import normal_stop_reason, record_ending, stop_reason_for
+from ck_pro.agent.typed_actions import is_typed
 from ck_pro.events import (
     Action,
     ComputerObservation,
     EventKind,
     FinishAction,
+    MessageAction,
     Observation,
     RejectAction,
+    SuccessObservation,
     ThinkAction,
     ToolCall,
 )
@@ -27,6 +31,7 @@ from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.language import PLAN_FORM
 from ck_pro.run.run import Run, run_of
+from ck_pro.run.session_changes import record_acted
 from ck_pro.session import AgentSession, StopReason
 from ck_pro.session.observed import combine_observations, observation_text
 
@@ -51,7 +56,7 @@ class Stepper:
         settings: `workdir`, `journal`, `budget`, `cancel`, `on_event`, as for `MultiStepAgent.run`.
 
     Attributes:
-        state: the session: `steps` is the history, `task_tree` the root task.
+        state: the session: `history`, `updated_info` (the last step) and `root_task`.
     """
 
     def __init__(self, agent: MultiStepAgent, task: str, **settings: Any):
@@ -125,15 +130,17 @@ class Stepper:
         action, self._pending = self._pending, None
         if action is None:
             raise InputError("observe: no action is pending")
+        run = run_of(self.state)
         if isinstance(observation, ComputerObservation):
-            run_of(self.state).record_screen(action, observation)
+            run.record_screen(action, observation)
+        record_acted(run, action, observation_of(self.state, action, observation))
         self._add_observation(str(observation))
 
     def act(self) -> Any:
         """Let the agent execute the action that `step` returned last.
 
         Returns:
-            The observation as in the step's row.
+            The observation as in the step's row; `state.history[-1]` has it as a typed value.
 
         Raises:
             InputError: no action is pending.
@@ -142,12 +149,23 @@ class Stepper:
         if action is None:
             raise InputError("act: no action is pending")
         seen = self.agent.step_action(self.state, action)
+        if not is_typed(action):
+            run = run_of(self.state)
+            record_acted(run, action, observation_of(self.state, action, seen))
         self._add_observation(seen)
         return seen
 
+    def message(self, text: str) -> None:
+        """Add a message of the user to the history; the next prompt shows it."""
+        run = run_of(self.state)
+        run.notices.append(f"The user says: {text}")
+        if not self.state.steps:
+            return
+        record_acted(run, MessageAction(content=text, source="user"), SuccessObservation())
+
     def search_memory(self, query: str) -> list[str]:
-        """Return the steps that contain words of the query, best match first."""
-        return self.state.search(query)
+        """Return texts of the session and of the agent's memory that match, best match first."""
+        return [*self.state.search(query), *self.agent.search_memory(query)]
 
     def _stays_inside(self, action: Action) -> bool:
         """Whether the agent executes an action itself: it ends the task, or has no effect."""

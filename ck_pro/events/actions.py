@@ -97,8 +97,15 @@ class FileWriteAction(Action):
     content: str
 
 
+class BrowseURLAction(Action):
+    """Open a page and read it; the agent's environment must be a browser."""
+
+    kind: ClassVar[str] = "browse_url"
+    url: str
+
+
 class RecallAction(Action):
-    """Search the session's own history."""
+    """Search the session, and the agent's memory of earlier ones."""
 
     kind: ClassVar[str] = "recall"
     query: str
@@ -113,7 +120,7 @@ class AddTaskAction(Action):
 
 
 class ModifyTaskAction(Action):
-    """Change the state of a task of the plan."""
+    """Change the state of a task of the plan: one of `ck_pro.session.goals.TASK_STATES`."""
 
     kind: ClassVar[str] = "modify_task"
     task_id: str
@@ -128,7 +135,7 @@ class ThinkAction(Action):
 
 
 class MessageAction(Action):
-    """A message to or from the user; `source` says which."""
+    """A message to the user (`source` is "agent") or from the user ("user")."""
 
     kind: ClassVar[str] = "message"
     content: str

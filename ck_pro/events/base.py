@@ -12,11 +12,16 @@ _E = TypeVar("_E", bound="Event")
 
 
 class Event(BaseModel):
-    """Base of actions and observations: immutable; `kind` is the name of the type."""
+    """Base of actions and observations: immutable; `kind` is the name of the type.
+
+    `version` counts changes of a type's fields. `to_dict` writes it if it is above 1, and a type
+    with a higher version overrides `upgraded` to read the data of older ones.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: ClassVar[str] = ""
+    version: ClassVar[int] = 1
     registry: ClassVar[dict[str, type[Event]]] = {}
 
     @classmethod
@@ -26,8 +31,14 @@ class Event(BaseModel):
             cls.registry[cls.kind] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON data: its `kind` and its fields."""
-        return {"kind": self.kind, **self.model_dump(mode="json")}
+        """Return the event as JSON data: its `kind`, its `version` if above 1, and its fields."""
+        version = {"version": self.version} if self.version > 1 else {}
+        return {"kind": self.kind, **version, **self.model_dump(mode="json")}
+
+    @classmethod
+    def upgraded(cls, fields: dict[str, Any], version: int) -> dict[str, Any]:
+        """Return the fields of an older version of this type as those of the current one."""
+        return fields
 
 
 class Action(Event):
@@ -82,7 +93,16 @@ def _from_dict(base: type[_E], data: dict[str, Any]) -> _E:
         known = ", ".join(sorted(base.registry))
         raise InputError(f"{what}: unknown kind {data.get('kind')!r}; known are: {known}")
     try:
-        event = cls.model_validate({k: v for k, v in data.items() if k != "kind"})
+        version = int(data.get("version", 1))
+        if version > cls.version:
+            raise InputError(
+                f"{what} '{cls.kind}' has version {version}; this version of ck-pro reads up to "
+                f"{cls.version}"
+            )
+        fields = {k: v for k, v in data.items() if k not in ("kind", "version")}
+        event = cls.model_validate(
+            fields if version == cls.version else cls.upgraded(fields, version)
+        )
     except ValidationError as e:
         first = e.errors(include_url=False)[0]
         field = ".".join(str(p) for p in first["loc"])

@@ -51,6 +51,8 @@ class EventKind(str, Enum):
     RESUMED = "resumed"
     ANSWERED = "answered"
     TURN = "turn"
+    ACTED = "acted"
+    TASK_CHANGED = "task_changed"
     APPROVED = "approved"
     LEASED = "leased"
     FILES = "files"
@@ -320,6 +322,22 @@ class LeasedData(TypedDict):
     lease: Any
 
 
+class ActedData(TypedDict):
+    """A typed action, or an action of an external loop, and its observation."""
+
+    action: dict[str, Any]
+    observation: dict[str, Any]
+
+
+class TaskChangedData(TypedDict):
+    """The task tree changed: a sub-task was added (`parent`, `goal`), or the state of a task."""
+
+    id: str
+    state: str
+    goal: NotRequired[str]
+    parent: NotRequired[str]
+
+
 class FilesData(TypedDict, total=False):
     """Changes in the working directory since the last snapshot; or `too_many` alone.
 
@@ -401,6 +419,8 @@ EventData = (
     | ResumedData
     | AnsweredData
     | TurnData
+    | ActedData
+    | TaskChangedData
     | ApprovedData
     | LeasedData
     | FilesData
@@ -434,6 +454,8 @@ EVENT_DATA: Mapping[EventKind, type] = {
     EventKind.RESUMED: ResumedData,
     EventKind.ANSWERED: AnsweredData,
     EventKind.TURN: TurnData,
+    EventKind.ACTED: ActedData,
+    EventKind.TASK_CHANGED: TaskChangedData,
     EventKind.APPROVED: ApprovedData,
     EventKind.LEASED: LeasedData,
     EventKind.FILES: FilesData,

@@ -17,6 +17,7 @@ class ProgressKind(str, Enum):
     CALL_STARTED = "call_started"
     CALL_ENDED = "call_ended"
     UNREADABLE = "unreadable"
+    MESSAGE = "message"
     STEP_ENDED = "step_ended"
     RUN_ENDED = "run_ended"
     TRY_ENDED = "try_ended"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ErrorData
+from ck_pro.exceptions import ToolError
 from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
 from ck_pro.run.task_files import linked_paths
 
@@ -82,6 +84,34 @@ class CodeRunner:
         if result.commands_lost:
             lines.append("All commands in the background have ended.")
         return "\n".join(line for line in lines if line)
+
+    def local_result(self, call: LocalCall) -> tuple[str, int | None, int | None]:
+        """Run a function that belongs into the worker; return its result in parts.
+
+        Args:
+            call: the return value of the exposed function, approved and logged.
+
+        Returns:
+            The text, the exit code of a command, and the number of a background command.
+
+        Raises:
+            ToolError: the function failed.
+        """
+        executor = self._start()
+        functions = executor.functions
+        executor.functions = {call.name: lambda: call}
+        parts = "[str(r), getattr(r, 'exit_code', None), getattr(r, 'id', None)]"
+        try:
+            result = self(f"print((lambda r: {parts})({call.name}()))")
+        finally:
+            executor.functions = functions
+        if result.error is not None:
+            raise ToolError(result.error.message)
+        try:
+            text, exit_code, number = ast.literal_eval(result.output.strip())
+        except (ValueError, SyntaxError):  # a part of the output was omitted
+            return result.output, None, None
+        return text, exit_code, number
 
     def describe_names(self) -> list[str]:
         """Describe what the code has defined so far; see `CodeExecutor.describe_names`."""

@@ -77,6 +77,10 @@ class ExposedFunctions:
         """The functions that the code may call."""
         return {f.name: self._wrap(f, f.bind(self._run)) for f in self.registry}
 
+    def exposed(self, tool: Tool) -> Callable[..., Any]:
+        """Return the function of a tool that the agent need not have: approved and logged."""
+        return self._wrap(tool, tool.bind(self._run))
+
     @functools.cached_property
     def terminal(self) -> set[str]:
         """Names of the functions that end the run."""

@@ -48,6 +48,7 @@ from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.model import LLM, Budget
+from ck_pro.run import session_changes
 from ck_pro.run.approvals import (
     Approvals,
     ApprovedOnce,
@@ -552,6 +553,29 @@ class Run:
     def pending_approvals(self) -> list[dict[str, Any]]:
         """Return the approved actions of this session that have not run yet."""
         return [approval["action"] for approval in self._tree.approvals.of(self.session.id)]
+
+    # --- the session: see `RunContext` -----------------------------------------------------
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock that orders the events of the tree of runs."""
+        return self._tree.lock
+
+    def tell(self, text: str) -> None:
+        """See `RunContext`."""
+        self.emit(ProgressKind.MESSAGE, text=text)
+
+    def add_task(self, goal: str, parent: str = "0") -> str:
+        """See `RunContext`."""
+        return session_changes.add_task(self, goal, parent)
+
+    def modify_task(self, task_id: str, state: str) -> None:
+        """See `RunContext`."""
+        session_changes.modify_task(self, task_id, state)
+
+    def search_memory(self, query: str) -> list[str]:
+        """See `RunContext`."""
+        return session_changes.search_memory(self, query)
 
     def show_unused_answers(self) -> None:
         """Put the answers that no call of the resumed step used into the next prompt."""

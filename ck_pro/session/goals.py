@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ck_pro.events.event_parts import ProgressState
 from ck_pro.exceptions import InputError, ParseError
 
-TaskState = Literal["open", "completed", "abandoned"]
+TaskState = Literal["open", "in_progress", "completed", "verified", "abandoned"]
+TASK_STATES: tuple[TaskState, ...] = get_args(TaskState)
+_CLOSED = ("completed", "verified", "abandoned")
 
 PROGRESS_KEYS = ("completed_list", "todo_list", "experience", "information")
 """Keys of a planner's reply: completed and open sub-tasks, lessons, findings."""
@@ -50,14 +52,47 @@ class Task:
         above.subtasks.append(made)
         return made
 
-    def modify(self, task_id: str, state: TaskState) -> None:
-        """Set a task's state; completing a task also completes its open sub-tasks."""
+    def modify(self, task_id: str, state: str) -> None:
+        """Set a task's state.
+
+        Closing a task ("completed", "verified", "abandoned") also closes its sub-tasks that are
+        open or in progress. A task in progress puts the open tasks above it in progress.
+
+        Raises:
+            InputError: the tree has no such task, or the state is unknown.
+        """
+        if state not in TASK_STATES:
+            raise InputError(f"no state '{state}'; known are: {', '.join(TASK_STATES)}")
         task = self.find(task_id)
         task.state = state
-        if state == "completed":
-            for below in task.subtasks:
-                if below.state == "open":
-                    self.modify(below.id, state)
+        if state in _CLOSED:
+            for below in task:
+                if below.state not in _CLOSED:
+                    below.state = state
+        elif state == "in_progress":
+            for above in self:
+                if above.state == "open" and task_id.startswith(f"{above.id}."):
+                    above.state = state
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as JSON data."""
+        below = [task.to_dict() for task in self.subtasks]
+        return {"id": self.id, "goal": self.goal, "state": self.state, "subtasks": below}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Task:
+        """Return the tree that `to_dict` wrote."""
+        below = [cls.from_dict(task) for task in data["subtasks"]]
+        return cls(data["goal"], data["id"], data["state"], below)
+
+    def text(self) -> str:
+        """Return the sub-tasks as lines: id, state and goal."""
+        lines = []
+        for task in self:
+            if task is not self:
+                indent = "  " * (task.id.count(".") - 1)
+                lines.append(f"{indent}- {task.id} [{task.state}] {task.goal}")
+        return "\n".join(lines)
 
     def find(self, task_id: str) -> Task:
         """Return the task with this id.
@@ -79,8 +114,8 @@ class Task:
         """Return the progress lists, from the tree's leaves."""
         leaves = [t for t in self if not t.subtasks and t is not self]
         return {
-            "completed_list": [t.goal for t in leaves if t.state == "completed"],
-            "todo_list": [t.goal for t in leaves if t.state == "open"],
+            "completed_list": [t.goal for t in leaves if t.state in ("completed", "verified")],
+            "todo_list": [t.goal for t in leaves if t.state not in _CLOSED],
         }
 
     @classmethod

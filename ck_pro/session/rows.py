@@ -10,7 +10,7 @@ from typing import Any, Literal
 from typing_extensions import NotRequired, TypedDict
 
 from ck_pro.events.event_parts import FinalResults, ProgressState
-from ck_pro.events.journal_events import ParsedReply, ScreenData
+from ck_pro.events.journal_events import ActedData, ParsedReply, ScreenData
 
 Phase = Literal["plan", "action", "end"]
 MAIN = "__main__"
@@ -76,11 +76,13 @@ class Action(PhasePart, total=False):
         screens: the screens after computer actions.
         model_calls: calls by tools.
         sub_sessions: sessions of sub-agents, in rows only.
+        acted: typed actions with their observations; see `ck_pro.session.acted`.
     """
 
     observation: Any
     error: str
     screens: list[ScreenData]
+    acted: list[ActedData]
     model_calls: list[ToolModelCall]
     sub_sessions: list["SessionRow"]
     web_state_before: dict[str, Any]

@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.event_parts import AskedQuestion, FinalResults, ProgressState
 from ck_pro.events.journal_events import (
+    ActedData,
     ActionData,
     EndData,
     ErrorData,
@@ -29,12 +30,15 @@ from ck_pro.events.journal_events import (
     StepData,
     SubSessionData,
     SuspendedData,
+    TaskChangedData,
     TurnData,
     UnreadableData,
     WorldData,
 )
 from ck_pro.exceptions import InputError, JournalError
+from ck_pro.ranking import Ranking
 from ck_pro.run_context import RunContext
+from ck_pro.session.acted import Acted, acted_in
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import (
@@ -63,6 +67,8 @@ _SESSION_INFO = (
     "variables",
 )
 """Keys of a row's `info` that a session has as attributes."""
+_FOUND_CHARS = 500
+"""Characters of a text that `search` returns."""
 _FINGERPRINT = ("version", "settings_hash", "prompts_hash")
 _CALL_FACTS = (
     *("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls", "items"),
@@ -92,6 +98,7 @@ class AgentSession:
         asked: `{"session", "question"}` while the run waits for the user: the id of the session
             that stopped (this one or one below it), and the question; else None.
         run: the live run; None before and after it. It is never serialized.
+        tasks: the task tree, once the agent has added or changed a task; else None.
     """
 
     def __init__(
@@ -119,6 +126,7 @@ class AgentSession:
         self.children: dict[str, AgentSession] = {}
         self.calls: dict[str, CallCounts] = {}
         self.run: RunContext | None = None
+        self.tasks: Task | None = None
         self._sub_sessions: list[list[str]] = []
         self._unreadable: Counter[str] = Counter()
 
@@ -156,6 +164,8 @@ class AgentSession:
     def _apply_info(self, info: Mapping[str, Any]) -> None:
         """Apply a row's `info`, after the steps."""
         self.info = {k: v for k, v in info.items() if k not in _SESSION_INFO}
+        if isinstance(info.get("tasks"), Mapping):
+            self.tasks = Task.from_dict(info["tasks"])
         self.agent = str(info.get("agent") or "")
         self.message = str(info.get("message") or "")
         self.variables = dict(_mapping(info.get("variables"), "variables"))
@@ -337,6 +347,17 @@ class AgentSession:
         self.status, self.stop_reason, self.message = Status.IN_PROGRESS, None, ""
         self.finish = self.final_results = self.asked = None
 
+    def _on_acted(self, event: JournalEvent, data: ActedData) -> None:
+        self._last["action"].setdefault("acted", []).append(data)
+
+    def _on_task_changed(self, event: JournalEvent, data: TaskChangedData) -> None:
+        self.tasks = self.tasks or Task.from_progress(self.task, self.state)
+        if "goal" in data:
+            self.tasks.add(data["goal"], data.get("parent", "0"))
+        else:
+            self.tasks.modify(data["id"], data["state"])
+        self.info = {**self.info, "tasks": self.tasks.to_dict()}
+
     def _on_suspended(self, event: JournalEvent, data: SuspendedData) -> None:
         self.lease = data.get("lease")
 
@@ -364,6 +385,8 @@ class AgentSession:
         EventKind.END: _on_end,
         EventKind.RESUMED: _on_resumed,
         EventKind.TURN: _on_turn,
+        EventKind.ACTED: _on_acted,
+        EventKind.TASK_CHANGED: _on_task_changed,
         EventKind.SUSPENDED: _on_suspended,
         EventKind.STATUS: _on_status,
     }
@@ -421,25 +444,46 @@ class AgentSession:
 
     @property
     def task_tree(self) -> Task:
-        """The task with its sub-tasks, from the progress state."""
-        return Task.from_progress(self.task, self.state)
+        """The task with its sub-tasks: those added as tasks, or else those of the plan."""
+        return self.tasks or Task.from_progress(self.task, self.state)
+
+    root_task = task_tree
+
+    @property
+    def history(self) -> list[Acted]:
+        """The actions so far with their observations, as typed values."""
+        messages = {turn["step"]: turn["text"] for turn in self.turns}
+        return [a for n, step in enumerate(self.steps) for a in acted_in(step, messages.get(n))]
+
+    @property
+    def updated_info(self) -> list[Acted]:
+        """The actions and observations of the most recent step that has any."""
+        found = (list(acted_in(step)) for step in reversed(self.steps))
+        return next(filter(None, found), [])
 
     def search(self, query: str, limit: int = 10) -> list[str]:
-        """Return short texts of the steps that contain words of `query`, best match first."""
-        words = {w for w in query.casefold().split() if w}
-        found = []
-        for step in self.steps:
-            text = self._step_text(step)
-            folded = text.casefold()
-            score = sum(w in folded for w in words)
-            if score:
-                found.append((-score, step["step_idx"], f"Step {step['step_idx']}: {text[:500]}"))
-        return [text for _, _, text in sorted(found)[:limit]]
+        """Return short texts of the steps that match `query`, best match first.
 
-    @staticmethod
-    def _step_text(step: Step) -> str:
-        action = step["action"]
-        return f"{action['thought']}\n{action['code']}\n{observation_text(action['observation'])}"
+        Words match in all their forms ("install" finds "installed"); rare words count more.
+
+        Args:
+            query: some words.
+            limit: maximum number of texts.
+        """
+        texts = self.step_texts()[: self.finished_steps()]
+        best = Ranking(texts).best(query)[:limit]
+        return [f"Step {self.steps[n]['step_idx']}: {texts[n][:_FOUND_CHARS]}" for n in best]
+
+    def step_texts(self) -> list[str]:
+        """Return each step as text: message of the user, thought, code and observation."""
+        messages = {turn["step"]: turn["text"] for turn in self.turns}
+        texts = []
+        for n, step in enumerate(self.steps):
+            action = step["action"]
+            seen = observation_text(action["observation"])
+            parts = [messages.get(n, ""), action["thought"], action["code"], seen]
+            texts.append("\n".join(part for part in parts if part))
+        return texts
 
     def call_stat(self) -> dict[str, Any]:
         """Count model calls and tokens of this session and all below it, by agent."""

@@ -14,12 +14,15 @@ from ck_pro.testing import ScriptedLLM
 
 def test_a_run_sends_known_kinds_with_the_required_keys() -> None:
     events: list[ProgressEvent] = []
-    model = ScriptedLLM(["no call", call("stop", output="4")])
-    agent = MultiStepAgent(model=model, tools=[StopTool()], language="function_calls")
+    replies = ["no call", call("send_message", text="Soon."), call("stop", output="4")]
+    tools = ["send_message", StopTool()]
+    agent = MultiStepAgent(model=ScriptedLLM(replies), tools=tools, language="function_calls")
     agent.run("2 + 2?", on_event=events.append)
     kinds = [event["kind"] for event in events]
     assert kinds[0] == ProgressKind.RUN_STARTED and kinds[-1] == ProgressKind.RUN_ENDED
     assert set(kinds) == set(ProgressKind) - {ProgressKind.MODEL_WAITS, ProgressKind.TRY_ENDED}
+    messages = [e["text"] for e in events if e["kind"] == ProgressKind.MESSAGE]
+    assert messages == ["Soon."]
     assert all(event.keys() >= {"path", "sid", "step", "tokens", "money"} for event in events)
 
 
