@@ -19,7 +19,7 @@ from ck_pro.agent.prompts import (
     action_instruction,
     calls_functions,
     end_instruction,
-    ended_text,
+    ended_texts,
     plan_instruction,
 )
 from ck_pro.language import Prompt
@@ -235,7 +235,7 @@ def web_small(**values: Any) -> Prompt:
 
 def web_end(**values: Any) -> Prompt:
     """Ask for the result of the run."""
-    return _web_prompt(values, end_instruction(values), ended_text(values["final_results"]))
+    return _web_prompt(values, end_instruction(values), *ended_texts(values))
 
 
 def computer_plan(**values: Any) -> Prompt:
@@ -251,7 +251,7 @@ def computer_action(**values: Any) -> Prompt:
 
 def computer_end(**values: Any) -> Prompt:
     """Ask for the result of the run."""
-    return _computer_prompt(values, end_instruction(values), ended_text(values["final_results"]))
+    return _computer_prompt(values, end_instruction(values), *ended_texts(values))
 
 
 def _web_prompt(

@@ -205,10 +205,13 @@ def end_instruction(values: Mapping[str, Any]) -> str:
     return _LIMIT_END if values.get("unanswered") and values.get("can_stop") else _END
 
 
-def ended_text(found: Mapping[str, Any]) -> str:
-    """Return the result of a run, for the prompt of its end phase."""
+def ended_texts(values: Mapping[str, Any]) -> list[str]:
+    """Return the result of a run for the prompt of its end phase; empty without an answer."""
+    if values.get("unanswered"):
+        return []
+    found = values["final_results"]
     said = f"Answer: {found['output'] or 'none'}\nSummary: {found['log']}"
-    return f"# Result\n{fenced(said)}"
+    return [f"# Result\n{fenced(said)}"]
 
 
 def _plan_form(planning: str, calling: bool) -> str:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _MAX_KEPT = 4
-CONTINUED = "This continues an earlier task of yours, in the same environment."
-LOST = "Its variables are lost."
+_SHOWN_CHARS = 200
+_CONTINUED = "This continues an earlier task of yours, in the same environment. That task was: {}"
+_LOST = " Its variables are lost."
 
 
 @dataclass
@@ -124,4 +125,6 @@ def take_over(run: Run, session: AgentSession) -> None:
             if kept.executor is not None:
                 run.run_code.adopt(kept.executor)
     known = bool(run.run_code.describe_names())
-    run.notices.append(CONTINUED if known else f"{CONTINUED} {LOST}")
+    task = " ".join(session.task.split())
+    shown = task if len(task) <= _SHOWN_CHARS else f"{task[:_SHOWN_CHARS]}..."
+    run.notices.append(_CONTINUED.format(shown) + ("" if known else _LOST))

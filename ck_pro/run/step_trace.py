@@ -10,7 +10,8 @@ from ck_pro.language import fenced
 from ck_pro.session.rows import Step
 
 OMITTED = "(Earlier steps omitted.)"
-_PART_CHARS, _MIN_CHARS = 120, 20
+_PARTS, _PART_CHARS, _MIN_CHARS = 3, 120, 20
+_RESULT_CHARS = 200
 _CODE_LINES = 2
 _UNINFORMATIVE = re.compile(r"\s*(?:#|import\s|from\s+\S+\s+import\s|$)")
 
@@ -41,15 +42,24 @@ class StepTrace:
             step["step_idx"],
             _one_line(action["thought"], _PART_CHARS),
             _one_line("; ".join(map(str.strip, lines[:_CODE_LINES])), _PART_CHARS),
-            _one_line(result, _PART_CHARS),
+            _one_line(result, _RESULT_CHARS),
         )
 
-    def text(self, chars: int) -> str:
-        """Return the trace in up to three lines, each part with at most `chars` characters."""
-        parts = [f"Step {self.number}: {_one_line(self.thought, chars)}"]
-        if self.code:
-            parts.append(f"  code: {_one_line(self.code, chars)}")
-        parts.append(f"  result: {_one_line(self.result, chars)}")
+    def text(self, chars: int, same_code: bool = False) -> str:
+        """Return the trace in up to three lines; the result uses what the other parts leave.
+
+        Args:
+            chars: characters of a part, on average.
+            same_code: whether the code is that of the step before.
+        """
+        thought, code = _one_line(self.thought, chars), _one_line(self.code, chars)
+        if same_code:
+            code = ""
+        parts = [f"Step {self.number}: {thought}{' (same code)' if same_code else ''}"]
+        if code:
+            parts.append(f"  code: {code}")
+        left = _PARTS * chars - len(thought) - len(code)
+        parts.append(f"  result: {_one_line(self.result, min(left, _RESULT_CHARS))}")
         return "\n".join(parts)
 
 
@@ -61,10 +71,14 @@ def trace_message(traces: Sequence[StepTrace], limit: int) -> str:
         limit: maximum characters. The parts of each trace get shorter, then the oldest traces are
             left out.
     """
-    share = limit // max(1, len(traces)) // 3
+    share = limit // max(1, len(traces)) // _PARTS
     chars = min(_PART_CHARS, max(_MIN_CHARS, share))
-    kept = traces[-max(1, limit // (3 * _MIN_CHARS)) :]
-    lines = [trace.text(chars) for trace in kept]
+    kept = traces[-max(1, limit // (_PARTS * _MIN_CHARS)) :]
+    codes = ["", *(trace.code for trace in kept)]
+    lines = [
+        trace.text(chars, same_code=bool(trace.code) and trace.code == before)
+        for trace, before in zip(kept, codes, strict=False)
+    ]
     if len(kept) < len(traces):
         lines.insert(0, f"Steps 0 to {kept[0].number - 1}: omitted.")
     return f"{OMITTED} Their traces:\n{fenced(chr(10).join(lines))}"

@@ -82,7 +82,10 @@ def test_a_second_call_continues_environment_and_variables() -> None:
     assert "{'output': 'ya, b'" in seen(session, 1)
     assert Counter.opened == [0] and Counter.open_now == set()
     second = prompts(sub)[1]
-    assert "This continues an earlier task of yours, in the same environment." in second
+    assert (
+        "This continues an earlier task of yours, in the same environment. That task was: one"
+        in second
+    )
     assert "found: list of 2 str\nimport re" in second and "found:" not in prompts(sub)[0]
 
 

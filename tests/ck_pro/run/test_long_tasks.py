@@ -155,5 +155,6 @@ def test_traces_are_bounded_and_end_with_the_error() -> None:
     assert (trace.code, trace.result) == ("run()", "KeyError: 'a'")
     traces = [StepTrace(n, "t" * 120, "c" * 120, "r" * 120) for n in range(500)]
     assert len(trace_message(traces[:10], 15_000)) < 4500
+    assert trace_message(traces[:3], 15_000).count("  code: ") == 1  # equal code is shown once
     text = trace_message(traces, 15_000)
     assert len(text) < 30_000 and "Steps 0 to 249: omitted." in text and "Step 499:" in text

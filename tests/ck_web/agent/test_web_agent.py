@@ -62,7 +62,8 @@ def test_the_prompt_has_functions_page_and_history(wire: FakeWire, tmp_path: Pat
     assert last.index("# Progress so far") > last.index("[5] button 'Export'")
     assert "URL: http://shop.test/\nTab 0 (current): Shop\n[1] RootWebArea 'Shop'" in last
     assert "Observation of step 0:\n```\nlooked" in prompt_text(script, 2)
-    assert "Answer: none\nSummary: The run ended without an answer." in prompt_text(script, 2)
+    assert "Answer: none" not in prompt_text(script, 2)
+    assert "no step is left" in prompt_text(script, 2)
 
 
 @pytest.mark.worker
