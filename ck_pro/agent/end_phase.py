@@ -84,7 +84,8 @@ def _ask_twice(
         except ParseError as e:
             _log.warning("%s: reply %d of the end phase: %s", run.agent.name, attempt, e)
             run.record_unreadable("end", e)
-            values = {**values, "history": [*values["history"], *_failed(reply, e)]}
+            history = [*values["history"], *_failed(reply, e)]
+            values = {**values, "history": history, **end_values(run)}
     return None, parsed
 
 

@@ -26,6 +26,7 @@ class CodeRunner:
     def __init__(self, run: Run):
         self._run = run
         self._executor: CodeExecutor | None = None
+        self._collected: dict[str, Any] = {}  # the latest snapshot of the variables
 
     def __call__(self, code: str) -> CodeResult:
         """Run code in the worker within the run's remaining time, and record its error.
@@ -37,6 +38,8 @@ class CodeRunner:
             Cancelled, LimitReached: the code was killed because the run must stop.
         """
         run = self._run
+        if run.budget.remaining_seconds() is not None:  # the limit may kill the code
+            self.plain_values()
         try:
             result = self._execute(code)
         finally:
@@ -49,6 +52,7 @@ class CodeRunner:
 
     def run_unrecorded(self, code: str, functions: dict[str, Callable[..., Any]]) -> CodeResult:
         """Run code after the last step, with other functions; the log does not get its error."""
+        self.plain_values()
         executor = self._start()
         usual, executor.functions = executor.functions, functions
         try:
@@ -118,8 +122,14 @@ class CodeRunner:
         return self._executor.describe_names() if self._executor is not None else []
 
     def plain_values(self) -> dict[str, Any]:
-        """Return the variables that are plain data; see `CodeExecutor.plain_values`."""
-        return self._executor.plain_values() if self._executor is not None else {}
+        """Return the variables that are plain data; see `CodeExecutor.plain_values`.
+
+        If the worker was killed, these are the variables before the code that it ran last, under a
+        time limit or in the end phase.
+        """
+        found = self._executor.plain_values() if self._executor is not None else {}
+        self._collected = found or self._collected
+        return self._collected
 
     def detach(self) -> CodeExecutor | None:
         """Return the worker, which this run no longer uses; None if there is none."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted_agents import agent, code, prompts
 
-from ck_pro import AgentSession, Journal, MultiStepAgent, StopTool
+from ck_pro import AgentSession, Budget, Journal, MultiStepAgent, StopTool
 from ck_pro.agent import AgentResult
 from ck_pro.environment import Environment
 from ck_pro.journal import read_events
@@ -133,6 +133,29 @@ def test_the_main_agent_keeps_its_variables_at_a_limit_in_the_row() -> None:
     assert session.to_dict()["info"]["variables"] == {"W": ["a", "b"]}
     done = agent(code("W = ['a', 'b']\nstop(1)")).run("t")
     assert "variables" not in done.to_dict()["info"]
+
+
+@pytest.mark.parametrize("last", ["import time\ntime.sleep(60)", "while True: pass"])
+def test_variables_survive_the_kill_of_a_later_step_by_the_time_limit(last: str) -> None:
+    now = [0.0]
+
+    def pass_time() -> None:
+        now[0] = 99.0
+
+    replies = [code("W = ['a']\npass_time()"), code(f"W.append('b')\n{last}")]
+    a = agent(*replies, tools=[pass_time, StopTool()])
+    session = a.run("t", budget=Budget(max_seconds=100.0, clock=lambda: now[0]))
+    assert session.status is Status.PROBLEM and session.variables == {"W": ["a"]}
+
+
+def test_variables_survive_endless_code_of_the_end_phase() -> None:
+    templates = {"action": "agent_action", "end": "agent_end"}
+    endless = code("while True: pass")
+    settings = {"max_steps": 1, "templates": templates, "executor": {"timeout": 0.3}}
+    a = agent(code("W = ['a']"), endless, endless, **settings)
+    session = a.run("t")
+    assert session.variables == {"W": ["a"]}
+    assert "W: list" in prompts(a)[1] and "W: list" not in prompts(a)[2]
 
 
 def test_only_the_latest_resources_are_kept_and_all_end_with_the_caller() -> None:
