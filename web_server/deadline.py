@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 REQUEST_SECONDS = 20.0
@@ -31,10 +32,10 @@ class Deadline:
         """Seconds until the end; negative after it."""
         return self._end - time.monotonic()
 
-    def to_act(self, seconds: float = REQUEST_SECONDS) -> float:
+    def to_act(self, seconds: float = math.inf) -> float:
         """Return `seconds`, or what is left for acting and settling if that is less."""
         return min(seconds, max(_MIN_SECONDS, self.left - OBSERVE_SECONDS))
 
-    def to_observe(self, seconds: float = REQUEST_SECONDS) -> float:
+    def to_observe(self, seconds: float = math.inf) -> float:
         """Return `seconds`, or what is left of the request if that is less."""
         return min(seconds, max(_MIN_SECONDS, self.left))

@@ -28,6 +28,7 @@ _FETCH_FIELDS = frozenset({"url", "method", "data", "headers"})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _ERROR = 400
 _TABLE = re.compile(r"([0-9]{1,6})?\s*(dicts)?\s*(?:from\s+([0-9]{1,9}))?", re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _PAGE_IDS = (1, 2)  # ids of the document and of the scroll position: no table has them
 _SHOWN = 60
 
@@ -170,7 +171,7 @@ class Fetch(WebAction):
             # code that does not check the status would go on as if the request had succeeded
             raise ToolError(
                 f"HTTP {found['status']}, the request did not succeed: "
-                f"{one_line(found['text'], 5 * _SHOWN)}"
+                f"{one_line(_MARKUP.sub(' ', found['text']), 5 * _SHOWN)}"
             )
         return json.dumps(found)
 

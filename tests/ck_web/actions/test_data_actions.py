@@ -173,7 +173,7 @@ def test_tables_values_and_ids_go_to_the_code(wire: FakeWire, tmp_path: Path) ->
 def test_a_failed_post_is_an_error_and_a_failed_get_is_marked(
     wire: FakeWire, tmp_path: Path
 ) -> None:
-    wire.data = {"fetch": {**REPLY, "status": 422, "text": "name is\nmissing"}}
+    wire.data = {"fetch": {**REPLY, "status": 422, "text": "<head>x</head><p>name is\nmissing"}}
     env = web_env(wire, tmp_path)
     fetch = WebTool(name="fetch").bind(SimpleNamespace(act=env.execute))  # type: ignore[arg-type]
     with pytest.raises(ToolError, match="HTTP 422, the request did not succeed: name is missing"):
@@ -181,7 +181,7 @@ def test_a_failed_post_is_an_error_and_a_failed_get_is_marked(
     assert next(iter(fetch(URL).items())) == ("status", 422)
     with CodeExecutor({"fetch": fetch}) as executor:
         done = executor.run(f"fetch({URL!r})['status']")
-    line = f"fetch {URL}: HTTP 422 (an error), 15 characters"
+    line = f"fetch {URL}: HTTP 422 (an error), 32 characters"
     assert code_observation(done) == f"{line}\nLast value: 422"
     env.close()
 

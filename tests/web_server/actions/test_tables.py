@@ -12,17 +12,20 @@ from web_server.actions.content import tables
 
 pytestmark = pytest.mark.browser
 
+TINY = "position:absolute;width:1px;height:1px;overflow:hidden"
 ICON = "style='display:inline-block;width:9px;height:9px'"
 PEOPLE = f"""<title>People</title><h1>People</h1>
 <table><caption>People</caption><thead><tr><th rowspan=2>Name<th colspan=2>Marks<th>Active</tr>
 <tr><th>A<th>B<th></tr></thead><tbody>
 <tr><td><a href=x aria-label='Open the page of Ada'>Ada</a><td>1<td>10<sup>3</sup>5<td>
 <img src=yes.svg alt=True width=9 height=9></tr>
-<tr><td rowspan=2>Bob<td colspan=2>none<td><i {ICON} title=False></i></tr>
+<tr><td rowspan=2>Bob<td colspan=2>none<td colspan=100><i {ICON} title=False></i></tr>
 <tr><td><input value=two><td><input type=checkbox checked><td><i class='icon-check' {ICON}></i></tr>
 <tr hidden><td>gone<td>0<td>0<td></tr>
 <tr><td>Cy <span style='opacity:0'>secret</span><td><s>5</s> 4<td>a<br>b<td>
-<span style='position:absolute;width:1px;height:1px;overflow:hidden'>Yes</span></tr>
+<i {ICON.replace("9px'", "9px;background:url(x.png)'")}></i><span style='{TINY}'>Yes</span></tr>
+<tr><td>Di <button aria-label='Options of Di'><svg width=9 height=9></svg></button><td><button
+aria-label=Edit><svg width=9 height=9></svg></button><td><span style='{TINY}'>bait</span><td></tr>
 </tbody></table>"""
 GRID = """<title>Grid</title><div role=grid aria-label=Stock aria-rowcount=%d>
 <div><div role=row aria-rowindex=3><span role=gridcell aria-colindex=1>b1</span></div>
@@ -53,9 +56,10 @@ def test_cells_have_the_text_that_a_person_sees(client: Client) -> None:
         ["Bob", "none", "none", "False"],
         ["Bob", "two", "[x]", "[icon-check]"],
         ["Cy", "~~5~~ 4", "a b", "Yes"],
+        ["Di", "Edit", "", ""],
     ]
     assert found["columns"] == ["Name", "Marks / A", "Marks / B", "Active"]
-    assert (found["header"], found["total"]) == (2, 6)
+    assert (found["header"], found["total"]) == (2, 7)
     assert "rows of " in client.message and "table 'People'" in client.message
 
 
@@ -88,7 +92,7 @@ def test_missing_rows_are_an_error_unless_the_request_accepts_a_part(
     PAGES["/people-table"] = PEOPLE
     client.open("/people-table")
     table(client, status=409)
-    assert "has 6 rows, and one call returns 3 of them: call it with start=0" in client.message
+    assert "has 7 rows, and one call returns 3 of them: call it with start=0" in client.message
     assert [row[0] for row in table(client, start=3)["rows"]] == ["Bob", "Bob", "Cy"]
     monkeypatch.setattr(tables, "MAX_TEXT", 60)
     assert len(table(client, start=0)["rows"]) < 3

@@ -112,6 +112,15 @@ def test_invisible_text_is_marked_everywhere(lab: Lab, html: str) -> None:
     assert lab.lines(row)[1] == "row '(invisible: x) | b'"
 
 
+def test_hidden_words_that_name_a_picture_are_its_text(lab: Lab) -> None:
+    tiny = "position: absolute; width: 1px; height: 1px; overflow: hidden"
+    icon = f"<svg width=9 height=9></svg><span style='{tiny}'>True</span>"
+    assert lab.lines(f"<p>{icon}</p>") == ["StaticText 'True'"]
+    assert read(lab, f"<p>{icon}</p>") == "True"
+    html = f"<p>Price <svg width=9 height=9></svg><span style='{tiny}'>$1</span></p>"
+    assert lab.lines(html) == ["StaticText 'Price'", "StaticText '(invisible: $1)'"]
+
+
 @pytest.mark.parametrize("html", VISIBLE.values(), ids=list(VISIBLE))
 def test_visible_text_is_not_marked(lab: Lab, html: str) -> None:
     assert "invisible" not in "".join(lab.lines(f"<div>a {html} b</div>"))

@@ -82,8 +82,7 @@ async def edit(context: ActionContext) -> str:
     await _replace(context, field, start, start + _units(old), new, expected)
     await context.page_handle.settler.call("still", BETWEEN_KEYS_MS)
     now = await _correct(context, field, expected)
-    texts = f"'{one_line(old)[:80]}' by '{one_line(new)[:80]}'"
-    done = f"replaced {texts} in {pointer.describe(field.target)}"
+    done = f"edited {pointer.describe(field.target)}"
     return done if now == expected else f"{done}; {_difference(now, expected)}"
 
 

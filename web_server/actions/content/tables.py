@@ -15,6 +15,7 @@ MAX_ROWS = 10_000
 """Most rows of one reply."""
 MAX_TEXT = 1_000_000
 """Limit for the rows of one reply, in characters of JSON."""
+_NAMELESS = ("", "[ ]", "[x]", "[-]")  # headers without a name: a box that selects all rows
 TABLE_ROLES = frozenset({"table", "grid", "treegrid"})
 
 
@@ -91,7 +92,8 @@ def _column_names(titles: list[list[str]], width: int) -> list[str]:
     """Return a name for each column, from all header rows; each name is unique."""
     names: list[str] = []
     for column in range(width):
-        parts = list(dict.fromkeys(row[column] for row in titles if row[column]))
+        shown = (row[column] for row in titles)
+        parts = list(dict.fromkeys(text for text in shown if text not in _NAMELESS))
         name = base = " / ".join(parts) or f"column {column + 1}"
         count = 1
         while name in names:

@@ -4,10 +4,12 @@
 /* global bodyOf, documentOf, rootElementOf, viewOf -- safe.js */
 /* global composedParent, contains -- dom.js */
 /* global rangeOf -- geometry.js */
-/* exported forgetVisibility, isUnseen, unseenText */
+/* exported forgetVisibility, isUnseen, showsPicture, unseenText */
 
 const SMALLEST_BOX = 2; // pixels
 const SMALLEST_FONT = 2;
+const SMALLEST_PICTURE = 5;
+const MAX_PARTS = 30; // of a box that may show a picture
 const FAR = 500;
 const LEAST_OPACITY = 0.05;
 const SAME_COLOR = 8; // difference of a channel, of 255
@@ -34,9 +36,11 @@ function forgetVisibility() {
 }
 forgetVisibility();
 
-// Whether text that is a child of this rendered element is invisible.
+// Whether text that is a child of this rendered element is invisible. Text for screen readers that stands
+// for a picture counts as the picture.
 function isUnseen(element, style = getComputedStyle(element)) {
-  if (isFaded(element, style) || isInsideHiddenBox(element)) return true;
+  if (isFaded(element, style)) return true;
+  if (isInsideHiddenBox(element)) return !standsForPicture(element);
   if (REPLACED_BY_PICTURE.test(element.localName) && parseFloat(style.textIndent) < -FAR) return true;
   return isInkHidden(element, style);
 }
@@ -84,6 +88,33 @@ function boxOfText(element) {
   if (rect.width === 0 && rect.height === 0 && element.offsetWidth > 0) return GONE; // scaled to nothing
   if (style.overflowX !== 'visible') return CUT;
   return style.position !== 'static' && isEmptyClip(style.clip) ? GONE : CLEAR;
+}
+
+// Whether the smallest box of some size around an element has no other text and shows a picture.
+function standsForPicture(element) {
+  const words = element.textContent.trim();
+  for (let e = composedParent(element), i = 0; e && e.nodeType === 1 && i < 6; e = composedParent(e), i++) {
+    if (e.textContent.trim() !== words) return false;
+    if (showsPicture(e)) return true;
+  }
+  return false;
+}
+
+// Whether an element shows a picture: an image, or a drawing of a style sheet.
+function showsPicture(element) {
+  return [element, ...element.querySelectorAll('*')].slice(0, MAX_PARTS).some((e) => {
+    const rect = Element.prototype.getBoundingClientRect.call(e);
+    if (rect.width < SMALLEST_PICTURE || rect.height < SMALLEST_PICTURE) return false;
+    if (e.matches(PICTURES)) return true;
+    return getComputedStyle(e).backgroundImage !== 'none' || hasDrawnPseudo(e);
+  });
+}
+
+function hasDrawnPseudo(element) {
+  return ['::before', '::after'].some((which) => {
+    const { content, backgroundImage } = getComputedStyle(element, which);
+    return content !== 'none' && content !== 'normal' && (content !== '""' || backgroundImage !== 'none');
+  });
 }
 
 // Whether a box cuts an element only in the flow, while the element is placed elsewhere.

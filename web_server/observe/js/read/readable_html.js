@@ -76,7 +76,9 @@ function readElement(node, tag, style, out, depth, struck) {
   if (field) out.push(field.html);
   if (field && field.whole) return;
   const picture = pictureText(node, tag);
-  if (picture) readPiece(`[image: ${shownAs(picture, node, style, struck)}]`, out);
+  if (picture) {
+    readPiece(`[${tag === 'button' ? 'button' : 'image'}: ${shownAs(picture, node, style, struck)}]`, out);
+  }
   if (tag === 'img') return;
   out.push('<', known);
   for (const name of KEPT_ATTRIBUTES) {

@@ -2,7 +2,7 @@
 // name, it has the words on the screen, not those of `aria-label`. Pictures count by their alternative.
 /* global tagOf, typeOf -- safe.js */
 /* global composedChildren -- dom.js */
-/* global isUnseen -- visibility.js */
+/* global isUnseen, showsPicture -- visibility.js */
 /* global attribute, collapse -- roles.js */
 /* global isStruck, marksAround, struckText -- typography.js */
 /* global nameOf, pseudoText, transformed -- names.js */
@@ -19,7 +19,7 @@ const NAMED_INSIDE = '[alt]:not([alt=""]),[title],[aria-label],svg title,input,s
 const LONG_TEXT_BESIDE = 100;
 
 // The text of an element. `mode`: 'all' includes what a person cannot see, 'spoken' leaves out what screen
-// readers do, and pictures.
+// readers do, and pictures; 'cell' leaves out icons to press.
 function shownText(element, mode = '') {
   return collapse(textInside(element, mode));
 }
@@ -35,14 +35,15 @@ function lettersOf(text) {
   return text.normalize('NFKC').toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-// The text of a table cell. A cell that shows no text has that for screen readers, or what identifies
-// its icon.
-function cellText(cell) {
-  const text = shownText(cell);
+// The text of a table cell. The names of icons to press count only without other text. A cell with only a
+// picture has its text for screen readers, or what identifies the picture. So does a header.
+function cellText(cell, isHeader) {
+  const text = shownText(cell, 'cell');
   if (text || cell.firstElementChild === null) return text;
-  const silent = shownText(cell, 'all');
+  const named = shownText(cell);
+  const silent = named || !isHeader && !showsPicture(cell) ? named : shownText(cell, 'all');
   if (silent) return silent;
-  const icon = [...cell.querySelectorAll('svg,i,img,span:empty')].find((e) => e.getClientRects().length);
+  const icon = [...cell.querySelectorAll('svg,i,img')].find((e) => e.getClientRects().length);
   const hint = icon ? symbolName(icon.parentElement) || hintName(icon, ['class', 'src']) : '';
   return hint && `[${hint}]`;
 }
@@ -76,7 +77,8 @@ function withChild(text, element, mode) {
   const field = fieldText(element, tag);
   if (field && field.whole) return `${text} ${field.text} `;
   let part = (field ? `${field.text} ` : '') + textInside(element, mode);
-  const picture = pictureText(element, tag);
+  const pressed = mode === 'cell' && /^(a|button)$/.test(tag);
+  const picture = pressed ? '' : pictureText(element, tag);
   if (picture && mode !== 'spoken' && (mode === 'all' || !isUnseen(element, style))) part = ` ${picture} ${part}`;
   if (/\S/.test(part)) {
     const [open, close] = marksAround(element, tag, style, text);

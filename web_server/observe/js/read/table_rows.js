@@ -134,9 +134,9 @@ function tableRows(table, start, maxRows, maxText) {
   const lines = grid.filter((cells, at) => cells.length && hasBox(all[at].element));
   const headers = all.filter((row, at) => lines.includes(grid[at])).findIndex((row) => !isHeader(row));
   const header = headers < 0 ? lines.length : headers;
-  const width = Math.max(0, ...lines.map((cells) => cells.length));
+  const columns = columnsOf(lines);
   const texts = new Map();
-  const textsOf = (cells) => Array.from({ length: width }, (_, x) => textOnce(cells[x], texts));
+  const textsOf = (cells) => columns.map((x) => textOnce(cells[x], texts));
   const rows = [];
   let size = 0;
   for (const cells of lines.slice(start, start + maxRows)) {
@@ -146,14 +146,21 @@ function tableRows(table, start, maxRows, maxText) {
     rows.push(row);
   }
   const count = Math.max(numberIn(table, 'aria-rowcount'), lines.length);
-  return { header, total: lines.length, width, count, titles: lines.slice(0, header).map(textsOf), rows };
+  return { header, total: lines.length, width: columns.length, count, titles: lines.slice(0, header).map(textsOf), rows };
+}
+
+// The columns in which a cell begins. Others only continue a cell that spans too many.
+function columnsOf(lines) {
+  const found = new Set();
+  for (const cells of lines) cells.forEach((cell, x) => cell !== cells[x - 1] && found.add(x));
+  return [...found].sort((a, b) => a - b);
 }
 
 function textOnce(cell, texts) {
   if (!cell) return '';
   let text = texts.get(cell);
   if (text === undefined) {
-    text = cellText(cell);
+    text = cellText(cell, cell.localName === 'th' || roleOf(cell) === 'columnheader');
     if (text.length > MAX_CELL) text = `${text.slice(0, MAX_CELL)}\u2026 (${text.length} characters)`;
     texts.set(cell, text);
   }
