@@ -15,6 +15,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     agent      CKAgent
     mcp_server  agents and browser as MCP tools
     mcp        python -m ck_main.mcp
+    agents     python -m ck_main.agents
     main       python -m ck_main.main
     demo       python -m ck_main.demo
     console    ck-pro: all commands under one name

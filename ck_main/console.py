@@ -15,6 +15,7 @@ from ck_pro.version import __version__
 COMMANDS = {
     "run": ("ck_main.main", "Run tasks with the main agent."),
     "web": ("ck_web.main", "Run tasks with the web agent alone."),
+    "agents": ("ck_main.agents", "List the agents that --agent NAME selects."),
     "mcp": ("ck_main.mcp", "Serve the agents and the browser as MCP tools."),
     "demo": ("ck_main.demo", "Run the demo: ten tasks, without a key or a network."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ck_pro.agent import ActionResult, AgentResult, MultiStepAgent
     from ck_pro.agent.action_agent import ActionAgent
     from ck_pro.agent.game import Agent
+    from ck_pro.agent.hub import register_agent
     from ck_pro.agent.stepper import Stepper
     from ck_pro.computer import Computer
     from ck_pro.config import KwargsInitializable
@@ -80,6 +81,7 @@ _HOME = {
     "session.goals": ("Goal",),
     "session.memory": ("Memory",),
     "agent.game": ("Agent",),
+    "agent.hub": ("register_agent",),
     "agent.action_agent": ("ActionAgent",),
     "tools.session_tools": ("session_tools",),
     "agent.stepper": ("Stepper",),
@@ -121,6 +123,7 @@ __all__ = [
     "__version__",
     "file_tools",
     "get_template",
+    "register_agent",
     "register_template",
     "session_tools",
     "workspace_tools",

@@ -64,6 +64,8 @@ def cli(computer: str | None, show: bool, debug: bool, **options: Any) -> ExitCo
 
     Each task has its own browser, or its own desktop.
     """
+    if computer is not None and options["agent"] is not None:
+        raise click.UsageError("give --computer or --agent, not both")
     if computer is None:
         if show or debug:
             raise click.UsageError("--show and --debug need --computer")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from ck_main.cli.agent_names import named_agent
 from ck_main.cli.building import (
     build_agent,
     run_options,
@@ -97,6 +98,8 @@ def run_agent(
         CKError: see `run_job`.
     """
     check_options(options)
+    if options["agent"] is not None:
+        kind = named_agent(options["agent"])
     screen, out = Console(stderr=True), Console()
     chosen = {name: options[name] for name in ("model", "planning", "allow", "language", "profile")}
     agent = build_agent(kind, options["config"], options["updates"], **chosen)

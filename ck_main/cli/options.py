@@ -145,6 +145,12 @@ _OPTIONS = (
         type=_FILE,
         help="Folder in which file_name is looked up.  [folder of --input]",
     ),
+    _option(
+        _AGENT,
+        "--agent",
+        metavar="NAME",
+        help="The agent, by its name in `python -m ck_main.agents` or as MODULE:CLASS.",
+    ),
     _option(_AGENT, "-m", "--model", metavar="MODEL", help="The model of every agent; see below."),
     _option(
         _AGENT,
