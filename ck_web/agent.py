@@ -26,7 +26,7 @@ from ck_web.env import WebEnv
 from ck_web.page.page_diff import FullPage, insert_page, page_changes, section
 from ck_web.tools import WebStopTool, WebTool, definitions
 
-__all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool"]
+__all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "start_address"]
 
 BLANK = "about:blank"
 _LAST = (True, "true", "last")
@@ -47,8 +47,8 @@ Multimodal = Annotated[Literal["off", "auto", "on"], BeforeValidator(_mode)]
 class WebAgent(MultiStepAgent):
     """An agent with its own web browser, which stays open from the first step to the last.
 
-    The start page is `session.info["target_url"]`, else the setting `web_env.target_url`, else the
-    first address in the task.
+    The start page is `session.info["target_url"]`, else the setting `web_env.target_url`, else
+    `start_address` of the task.
     """
 
     former_names = {"web_env_kwargs": "web_env"}
@@ -172,9 +172,9 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
                 env.start_at(session.info["target_url"])
             return
         given = session.info.get("target_url") or self.web_env.target_url
-        address = _ADDRESS.search(session.task)
+        address = start_address(session.task)
         if given == BLANK and address and not session.steps and run.lease is None:
-            env.start_at(address[0].rstrip(".,;:!?*_"))
+            env.start_at(address)
 
     def _env(self, session: AgentSession) -> WebEnv:
         """Return the browser of a live run."""
@@ -234,6 +234,25 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
         if self.use_multimodal == "auto":
             return "asked" if self.model_multimodal is None else "auto"
         return self.use_multimodal
+
+
+def start_address(task: str) -> str:
+    """Return the address on which a task starts; empty if the task has none.
+
+    This is the first address. If the task names exactly one page below it, as in "in the shop at
+    http://x/, order the lamp of http://x/lamps/3", it is that page.
+    """
+    found: list[str] = [text.rstrip(".,;:!?*_") for text in _ADDRESS.findall(task)]
+    if not found:
+        return ""
+    first = found[0]
+    inner = {url for url in found[1:] if _is_below(url, first)}
+    return inner.pop() if len(inner) == 1 else first
+
+
+def _is_below(url: str, first: str) -> bool:
+    base = first.partition("#")[0].partition("?")[0].rstrip("/")
+    return url.startswith((f"{base}/", f"{base}?")) and url.rstrip("/") != base
 
 
 def _setting_path(run: Run) -> str:

@@ -156,7 +156,7 @@ class WebEnv(Environment):
             return BrowserObservation(text=result, url=browser.state.step_url), report
 
     def start_at(self, url: str) -> None:
-        """Open the first address of a task as its start page; a note reports the result.
+        """Open an address of a task as its start page; a note reports the result.
 
         An address that is not approved stays closed, so that the model can ask for it itself.
 
@@ -171,9 +171,9 @@ class WebEnv(Environment):
             except GuardStopped:
                 return
             seen, _ = self._execute(action)
-            note = f"opened {url}, the first address of the task"
+            note = f"opened {url}, an address of the task"
             if isinstance(seen, ErrorObservation):
-                note = f"could not open the first address of the task: {seen.text}"
+                note = f"could not open the address of the task: {seen.text}"
             else:
                 browser = self._browser
                 browser.state = replace(browser.state, target_url=url, curr_step=0)

@@ -350,6 +350,7 @@ class Activity:
         self.commits += 1
         self.timeout_reason = ""
         self._restless.clear()
+        self.background.clear()
         self._changed.set()
 
     def _on_detached(self, event: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ NAVIGATION_SECONDS = 12.0
 MAX_NAVIGATIONS = 15
 """A page that starts more navigations after one action never becomes quiet."""
 LOAD_SECONDS = 8.0
-"""Limit for the scripts, styles and data of a new document."""
+"""Limit for the scripts, styles and data of a new document, and for an application to start."""
 LOAD_EVENT_SECONDS = 1.5
 """Limit for the event `load` after that, which images may delay."""
 REQUEST_SECONDS = 4.0
@@ -38,6 +38,10 @@ BLANK_SECONDS = 8.0
 """Limit for a new document with script files to show something."""
 BLANK_PAUSE_SECONDS = 2.0
 """The same if the document requests nothing meanwhile."""
+MANY_REQUESTS = 3
+"""A new document whose scripts have made so many requests is an application that loads data."""
+CALM_SECONDS = 0.5
+"""How long such a document must stay unchanged."""
 LONGEST_SECONDS = 12.0
 """Default limit for one wait."""
 
@@ -88,6 +92,7 @@ class Settler:
         self._restless_document = -1
         self._blank_awaited = -1
         self._blank = False
+        self._grows = False
         self._slow = False
         self._reported_document = -1
         self._report_lost = False
@@ -148,8 +153,10 @@ class Settler:
         """Wait until documents and requests are quiet, or a limit is reached (`late`)."""
         activity = self._activity
         settled = Settled()
-        deadline = min(until, time.monotonic() + REQUEST_SECONDS)
+        started = time.monotonic()
         while True:
+            seconds = LOAD_SECONDS if self._navigated else REQUEST_SECONDS
+            deadline = min(until, started + seconds)
             if await self._stop_reloading() or time.monotonic() > until:
                 settled.late = True
                 break
@@ -158,7 +165,7 @@ class Settler:
                 if not await self._until_committed(until):
                     settled.late = True
                     break
-                deadline = min(until, time.monotonic() + LOAD_SECONDS)
+                started = time.monotonic()
                 continue
             if self._navigated and not activity.dom_ready:
                 if not await activity.until(lambda: activity.dom_ready, deadline):
@@ -170,6 +177,11 @@ class Settler:
                 if await self._loaded_meanwhile(until):
                     continue  # the handlers of `load` may have started something
                 if await self._filled_meanwhile(until):
+                    continue
+                if self._grows and time.monotonic() < deadline:
+                    settled.late = False
+                    continue
+                if await self._changes_soon(deadline):
                     continue
                 break
             if time.monotonic() > deadline:
@@ -190,6 +202,7 @@ class Settler:
         settled.late = settled.late or quiet["late"]
         settled.unseen = bool(quiet["unseen"])
         self._blank = bool(quiet["blank"])
+        self._grows = bool(quiet["grows"])
         settled.copied = settled.copied or quiet["copied"]
         self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
         return True
@@ -242,6 +255,21 @@ class Settler:
             if activity.requests == before and not activity.pending_requests:
                 break
         return True
+
+    async def _changes_soon(self, until: float) -> bool:
+        """Wait for the next part of a document that loads data; return whether one came.
+
+        An application pauses between its parts: it waits for messages, workers and long timers.
+        """
+        activity = self._activity
+        if not self._navigated or len(activity.background) < MANY_REQUESTS:
+            return False
+        before = activity.requests
+        seconds = min(CALM_SECONDS, until - time.monotonic())
+        if seconds <= 0:
+            return False
+        changed = await self.call("changed", seconds * 1000)
+        return changed is not False or activity.requests != before
 
     async def _until_requests_end(self, pending: bool, deadline: float) -> None:
         """Wait for pending requests; without any, for the next event."""

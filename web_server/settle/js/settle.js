@@ -8,6 +8,7 @@
 /* global scrollPage -- scroll.js */
 
 const LONGEST_STATE = 2000000;
+const GROWTH = 10;  // elements that an application adds while it starts
 let lastState = null;  // the storage that `rest` reported last
 
 // Dispatches an event for timers.js or the observer. Returns whether a listener cancelled it.
@@ -24,6 +25,10 @@ function storageState() {
   } catch {
     return null;
   }
+}
+
+function elementCount() {
+  return document.getElementsByTagName('*').length;
 }
 
 // Runs at changes of the document until `check` returns a value or the time is over.
@@ -51,9 +56,10 @@ globalThis.ckSettle = {
 
   // Waits until the effects of the action have finished, at most so long. The page is quiet after a
   // frame in which nothing changed and after which nothing is pending.
-  // `isNew`: whether a blank document may still be filled by its scripts.
+  // `isNew`: whether the document may still be filled by its scripts.
   async quiet(milliseconds, isNew) {
     const end = performance.now() + milliseconds;
+    const size = isNew ? elementCount() : 0;
     let late = false;
     takeDirty(); // immediate effects of the action are changes, but do not prolong the wait
     for (let busy = true; busy && !late;) {
@@ -66,7 +72,7 @@ globalThis.ckSettle = {
     const blank = isNew && isBlank();
     return {
       changes, late, copied: takeCopied(), downloads: clickedDownloads(), unseen, blank,
-      restless: restlessCount, seen: !blank && ask('still'),
+      grows: isNew && late && elementCount() >= size + GROWTH, restless: restlessCount, seen: !blank && ask('still'),
     };
   },
 
