@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from ck_pro.events import Action, ComputerAction, FinishAction, MessageAction, ToolCall
@@ -20,6 +21,8 @@ from ck_pro.template import TemplatedString
 from ck_pro.tool import function_schema
 
 OMITTED = "[screenshot omitted]"
+UNCHANGED = "[the screen did not change until the next screenshot]"
+_CONTENT = "screen_content"  # key of a message: equal for screens that show the same
 
 
 class ComputerUseLanguage(FunctionCallingLanguage):
@@ -35,7 +38,7 @@ class ComputerUseLanguage(FunctionCallingLanguage):
             "computer_use_preview".
         environment: "browser", "linux", "mac" or "windows", for "computer_use_preview".
         screenshots: minimum number of past screenshots in the prompt; the maximum is twice that.
-            Older steps are sent as text.
+            Older steps are sent as text, and so are steps after which the screen did not change.
     """
 
     def __init__(
@@ -157,22 +160,42 @@ def _output(call: Mapping[str, Any], screen: Mapping[str, Any] | None, text: str
     image = {"type": "image_url", "image_url": {"url": screen["image"]}}
     message["content"] = [{"type": "text", "text": text}, image]
     facts = ("acknowledged_safety_checks", "current_url")
-    return {**message, **{k: screen[k] for k in facts if screen.get(k)}}
+    content = {_CONTENT: screen["content"]} if screen.get("content") else {}
+    return {**message, **content, **{k: screen[k] for k in facts if screen.get(k)}}
 
 
 def _omit_old_screenshots(messages: list[Message], keep: int) -> list[Message]:
     """Omit the older screenshots of outputs, and the current one if an output already has it.
 
-    Screenshots are omitted in batches of `keep`, so that the prefix of prompts changes rarely.
+    A screenshot is also omitted if the next one shows the same. The others are omitted in batches
+    of `keep`, so that the prefix of prompts changes rarely.
     """
     shown = [n for n, m in enumerate(messages) if m["role"] == "tool" and any(_images(m))]
-    for n in shown[: max(0, len(shown) // keep - 1) * keep]:
-        messages[n] = {**messages[n], "content": f"{text_of(messages[n]['content'])} {OMITTED}"}
+    distinct = []
+    for n, later in zip_longest(shown, shown[1:]):
+        if later is not None and _shows_same(messages[n], messages[later]):
+            _omit(messages, n, UNCHANGED)
+        else:
+            distinct.append(n)
+    for n in distinct[: max(0, len(distinct) // keep - 1) * keep]:
+        _omit(messages, n, OMITTED)
     if shown and messages[-1]["role"] == "user" and isinstance(messages[-1]["content"], list):
         last = set(_images(messages[shown[-1]]))
         parts = [p for p in messages[-1]["content"] if not last & set(_images({"content": [p]}))]
         messages[-1] = {**messages[-1], "content": parts}
-    return messages
+    return [{k: v for k, v in m.items() if k != _CONTENT} for m in messages]
+
+
+def _omit(messages: list[Message], number: int, note: str) -> None:
+    """Replace the screenshot of a message by a note."""
+    message = messages[number]
+    messages[number] = {**message, "content": f"{text_of(message['content'])} {note}"}
+
+
+def _shows_same(message: Message, later: Message) -> bool:
+    if message.get(_CONTENT) and later.get(_CONTENT):
+        return bool(message[_CONTENT] == later[_CONTENT])
+    return set(_images(message)) == set(_images(later))
 
 
 def _images(message: Message) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ck_pro.language import (
     ComputerUseLanguage,
     compose_prompt,
 )
-from ck_pro.language.computer import OMITTED
+from ck_pro.language.computer import OMITTED, UNCHANGED
 from ck_pro.model import Reply
 from ck_pro.model.backends.responses import parse_response
 from ck_pro.model.backends.responses_input import request_body, wants_responses
@@ -115,6 +115,21 @@ def test_older_screenshots_are_omitted_in_batches_and_none_is_sent_twice() -> No
 
     assert [len(shown(n)) for n in range(1, 8)] == [1, 2, 3, 2, 3, 2, 3]
     assert shown(5) == ["c2", "c3", "c4"]
+
+
+def test_a_screenshot_is_omitted_if_the_next_one_shows_the_same() -> None:
+    contents = ["a", "a", "b", "a", "a", "a"]
+    steps = [
+        step(n, [computer_call(f"c{n}")], "ok", shot(f"c{n}", f"{PICTURE}{n}", content=content))
+        for n, content in enumerate(contents)
+    ]
+    sent = wire(items_language(screenshots=4), *steps)
+    assert "screen_content" not in str(sent)
+    shown = [i["call_id"] for i in sent if i.get("type") == "computer_call_output"]
+    assert shown == ["c1", "c2", "c5"] and str(sent).count(UNCHANGED) == 3
+    equal = [step(n, [computer_call(f"c{n}")], "ok", shot(f"c{n}")) for n in range(3)]
+    shown = [i for i in wire(items_language(), *equal) if i.get("type") == "computer_call_output"]
+    assert [i["call_id"] for i in shown] == ["c2"]
 
 
 @pytest.mark.parametrize("limit", [7000, 4000, 2000, 1000, 600, 250])

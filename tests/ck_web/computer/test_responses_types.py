@@ -64,7 +64,7 @@ def items_of(form: str) -> list[list[dict[str, Any]]]:
     first: dict[str, Any] = {**head, "id": "cu_1", "call_id": "c1", "action": click}
     second: dict[str, Any] = {**head, "id": "cu_2", "call_id": "c2"}
     second["pending_safety_checks"] = [CHECK]
-    acts = [{"type": "type", "text": "hi"}, {"type": "keypress", "keys": ["ENTER"]}]
+    acts = [{**click, "x": 60}, {"type": "keypress", "keys": ["ENTER"]}]
     if form == "computer":
         second["actions"] = acts
     else:

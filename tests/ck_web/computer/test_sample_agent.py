@@ -22,7 +22,7 @@ from ck_web import BrowserComputer, ComputerAgent
 GREET = {
     "type": "function",
     "name": "greet",
-    "description": "Greet somebody.",
+    "description": "Greet a person.",
     "parameters": {
         "type": "object",
         "properties": {"name": {"type": "string"}},
