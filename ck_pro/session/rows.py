@@ -5,7 +5,7 @@ keys or have more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -13,6 +13,7 @@ from ck_pro.events.event_parts import FinalResults, ProgressState
 from ck_pro.events.journal_events import ActedData, ParsedReply, ScreenData
 
 Phase = Literal["plan", "action", "end"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 MAIN = "__main__"
 """Key of an agent's own calls."""
 ALL = "__ALL__"

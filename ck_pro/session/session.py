@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.event_parts import AskedQuestion, FinalResults, ProgressState
@@ -41,15 +41,13 @@ from ck_pro.run_context import RunContext
 from ck_pro.session.acted import Acted, acted_in
 from ck_pro.session.goals import Task
 from ck_pro.session.observed import observation_text
+from ck_pro.session.row_form import fill_session, mapping_in, row_step, session_in
 from ck_pro.session.rows import (
-    ALL,
-    COUNTERS,
     MAIN,
+    PHASES,
     Action,
     CallCounts,
     CallPart,
-    End,
-    Phase,
     PhasePart,
     Plan,
     SessionRow,
@@ -61,12 +59,6 @@ from ck_pro.session.rows import (
 )
 from ck_pro.session.status import Status, StopReason
 
-PHASES: tuple[Phase, ...] = get_args(Phase)
-_SESSION_INFO = (
-    *("call_stat", "status", "agent", "final_results", "stop_reason", "message", "unreadable"),
-    "variables",
-)
-"""Keys of a row's `info` that a session has as attributes."""
 _FOUND_CHARS = 500
 """Characters of a text that `search` returns."""
 _FINGERPRINT = ("version", "settings_hash", "prompts_hash")
@@ -95,6 +87,8 @@ class AgentSession:
         finish: `{"output", "log"}` of the terminal action, or None.
         final_results: `{"output", "log"}` after the end, else None.
         children: sessions of sub-agents by id.
+        sub_sessions: ids of the sub-agents' sessions, for each step.
+        unreadable_counts: replies of this session that could not be fully parsed, by phase.
         asked: `{"session", "question"}` while the run waits for the user: the id of the session
             that stopped (this one or one below it), and the question; else None.
         run: the live run; None before and after it. It is never serialized.
@@ -127,8 +121,8 @@ class AgentSession:
         self.calls: dict[str, CallCounts] = {}
         self.run: RunContext | None = None
         self.tasks: Task | None = None
-        self._sub_sessions: list[list[str]] = []
-        self._unreadable: Counter[str] = Counter()
+        self.sub_sessions: list[list[str]] = []
+        self.unreadable_counts: Counter[str] = Counter()
 
     # --- from a row ------------------------------------------------------------------------
 
@@ -145,51 +139,10 @@ class AgentSession:
         Raises:
             InputError: the row does not contain a session.
         """
-        found: Any = row
-        if isinstance(found, Mapping) and isinstance(found.get("session"), Mapping):
-            found = found["session"]
-        steps = found.get("steps") if isinstance(found, Mapping) else None
-        if not isinstance(steps, Sequence) or isinstance(steps, str | bytes):
-            raise InputError("not a session of an output row: it has no list of steps")
-        info = _mapping(found.get("info"), "info")
+        found = session_in(row)
         session = cls(str(found.get("task") or ""), id=str(found.get("id") or "") or None)
-        try:
-            for number, step in enumerate(steps):
-                session.add_step(_mapping(step, f"steps[{number}]"))
-            session._apply_info(info)
-        except RecursionError:
-            raise InputError("not a session of an output row: it is nested too deeply") from None
+        fill_session(session, found)
         return session
-
-    def _apply_info(self, info: Mapping[str, Any]) -> None:
-        """Apply a row's `info`, after the steps."""
-        self.info = {k: v for k, v in info.items() if k not in _SESSION_INFO}
-        if isinstance(info.get("tasks"), Mapping):
-            self.tasks = Task.from_dict(info["tasks"])
-        self.agent = str(info.get("agent") or "")
-        self.message = str(info.get("message") or "")
-        self.variables = dict(_mapping(info.get("variables"), "variables"))
-        end: End = self.steps[-1].get("end") or {} if self.steps else {}
-        results = info.get("final_results") or end.get("final_results")
-        if isinstance(results, Mapping):
-            self.final_results = cast(FinalResults, dict(results))
-            if self.steps:
-                self.steps[-1]["end"] = {**end, "final_results": self.final_results.copy()}
-        answered = self.final_results and self.final_results.get("output") not in (None, "")
-        try:
-            self.stop_reason = StopReason(info["stop_reason"]) if info.get("stop_reason") else None
-            guessed = Status.DONE if answered else Status.PROBLEM
-            self.status = Status(info["status"]) if info.get("status") else guessed
-        except ValueError as e:
-            raise InputError(f"not a session of an output row: {e}") from None
-        below = sum((Counter(c.unreadable()) for c in self.children.values()), Counter[str]())
-        self._unreadable = Counter(_mapping(info.get("unreadable"), "unreadable")) - below
-        agents = {child.agent or "sub_agent" for child in self.children.values()}
-        for name, counted in _mapping(info.get("call_stat"), "call_stat").items():
-            own = counted if name == MAIN else _mapping(counted, name).get(MAIN)
-            if name != ALL and name not in agents and own:
-                counts = {c: int(own.get(c) or 0) for c in COUNTERS}
-                self.calls[name] = cast(CallCounts, counts)
 
     def add_step(self, step: Mapping[str, Any]) -> Step:
         """Add a step to a session that is not running.
@@ -205,13 +158,13 @@ class AgentSession:
         """
         if self.run is not None:
             raise InputError("this session is running and records its steps: use agent.step()")
-        kept = {k: dict(_mapping(v, k)) for k, v in step.items() if k in PHASES and v is not None}
+        kept = {k: dict(mapping_in(v, k)) for k, v in step.items() if k in PHASES and v is not None}
         action = {"thought": "", "code": "", "observation": "", **kept.get("action", {})}
         nested: list[str] = []
         for sub in action.pop("sub_sessions", None) or ():
             nested.append(self._add_child(sub))
         action["observation"] = self._with_references(action["observation"])
-        self._sub_sessions.append(nested)
+        self.sub_sessions.append(nested)
         other = {k: v for k, v in step.items() if k not in PHASES}
         made = cast(Step, {**other, "step_idx": len(self.steps), **kept, "action": action})
         self.steps.append(made)
@@ -256,7 +209,7 @@ class AgentSession:
     def _add_empty_step(self) -> None:
         action = Action(thought="", code="", observation="")
         self.steps.append({"step_idx": len(self.steps), "action": action})
-        self._sub_sessions.append([])
+        self.sub_sessions.append([])
 
     def _on_world(self, event: JournalEvent, data: WorldData) -> None:
         self._last["action"].update(cast(Action, data))
@@ -308,15 +261,15 @@ class AgentSession:
             parts = cast(dict[str, PhasePart], self._last)
             part = parts.setdefault(phase, PhasePart(thought="", code=""))
             if "unreadable" not in part:  # a resumed run parses a recorded reply again
-                self._unreadable[phase] += 1
+                self.unreadable_counts[phase] += 1
             part["unreadable"] = data["error"]
 
     def _on_screen(self, event: JournalEvent, data: ScreenData) -> None:
         self._last["action"].setdefault("screens", []).append(data)
 
     def _on_sub_session(self, event: JournalEvent, data: SubSessionData) -> None:
-        if self._sub_sessions:
-            self._sub_sessions[-1].append(data["session"])
+        if self.sub_sessions:
+            self.sub_sessions[-1].append(data["session"])
 
     def _on_finish(self, event: JournalEvent, data: FinishData) -> None:
         if self.finish is None:  # the first terminal call of a step counts
@@ -335,7 +288,7 @@ class AgentSession:
         if self.steps:
             self._last.pop("end", None)
         if data.get("redo"):
-            del self.steps[-1], self._sub_sessions[-1]
+            del self.steps[-1], self.sub_sessions[-1]
             self._add_empty_step()
         if data.get("learned"):
             known = self.state.get("information", [])
@@ -492,7 +445,7 @@ class AgentSession:
 
     def unreadable(self) -> dict[str, int]:
         """Count replies that the agent could not fully parse, here and below, by phase."""
-        found = Counter(self._unreadable)
+        found = Counter(self.unreadable_counts)
         for child in self.children.values():
             found.update(child.unreadable())
         return dict(found)
@@ -512,40 +465,7 @@ class AgentSession:
 
     def full_steps(self) -> Sequence[Step]:
         """Return the steps of an output row, with the sessions of the sub-agents."""
-        return [self.full_step(n, step) for n, step in enumerate(self.steps)]
-
-    def full_step(self, index: int, step: Step) -> Step:
-        """Return a step of an output row, with the sessions of the sub-agents that it called.
-
-        A row omits empty phases, and `llm_input` and `llm_output` of a phase without a model call.
-        Scripts that convert every phase therefore produce no empty samples. (The result of an
-        `end` without a call is in `info`.)
-
-        Args:
-            index: index of the step.
-            step: the step from `steps`.
-        """
-        subs = [self.children[s].to_dict() for s in self._sub_sessions[index] if s in self.children]
-        action: Action = {
-            **step["action"],
-            "observation": self._with_sessions(step["action"]["observation"]),
-        }
-        if subs:
-            action["sub_sessions"] = subs
-        phases: dict[str, Any] = {**step, "action": action}
-        kept = {p: phases[p] for p in PHASES if _has_content(phases.get(p) or {})}
-        return cast(Step, {**{k: v for k, v in step.items() if k not in PHASES}, **kept})
-
-    def _with_sessions(self, value: Any) -> Any:
-        """Replace each reference in an observation by the session of the sub-agent."""
-        if isinstance(value, list):
-            return [self._with_sessions(v) for v in value]
-        if isinstance(value, Mapping) and "sel_cands" in value:
-            return {**value, "sel_cands": self._with_sessions(value["sel_cands"])}
-        if isinstance(value, Mapping) and isinstance(value.get("session"), str):
-            child = self.children.get(value["session"])
-            return {**value, "session": child.to_dict() if child else None}
-        return value
+        return [row_step(self, n, step) for n, step in enumerate(self.steps)]
 
 
 def sessions_from_events(
@@ -570,16 +490,3 @@ def sessions_from_events(
                 parent.children[sid] = sessions[sid]
         sessions[sid].apply(event)
     return sessions
-
-
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"not a session of an output row: {name} is not an object")
-    return value
-
-
-def _has_content(phase: Mapping[str, Any]) -> bool:
-    """Whether a phase has more than the final results, which `info` has, too."""
-    return any(v not in ("", None) for k, v in phase.items() if k != "final_results")

@@ -19,6 +19,7 @@ from ck_pro.events import EventKind, JournalEvent
 from ck_pro.exceptions import OutputError
 from ck_pro.journal import LazyList
 from ck_pro.session import AgentSession
+from ck_pro.session.row_form import row_step
 from ck_pro.session.rows import Step
 
 
@@ -120,7 +121,7 @@ class SpilledSession(AgentSession):
     def full_steps(self) -> Sequence[Step]:
         """Return the steps of an output row; each is read on access."""
         numbers = range(len(self.steps))
-        return LazyList(numbers, lambda n: self.full_step(n, self._whole(n)))
+        return LazyList(numbers, lambda n: row_step(self, n, self._whole(n)))
 
     def _spill(self) -> None:
         if self.steps and not isinstance(self.steps[-1], _Place):
