@@ -164,8 +164,9 @@ _OPTIONS = (
         "--language",
         type=click.Choice([*LANGUAGES]),
         metavar="NAME",
-        help="How every agent acts: code or function_calls; with --computer also computer_use, "
-        "computer or computer_use_preview.  [code; with --computer: computer_use]",
+        help="How every agent acts: code, function_calls or function_calls_text; with --computer "
+        "also computer_use, computer or computer_use_preview.  [code; with --computer: "
+        "computer_use]",
     ),
     _option(
         _AGENT,

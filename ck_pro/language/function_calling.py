@@ -48,6 +48,7 @@ class FunctionCallingLanguage(AgentLanguage):
 
     def __init__(self, *, native_history: bool = True):
         self.native_history = native_history
+        self.name = "function_calls" if native_history else "function_calls_text"
 
     def call_kwargs(self, functions: Sequence[Any]) -> dict[str, Any]:
         """Return the functions as the `tools` parameter."""

@@ -14,6 +14,7 @@ from ck_pro.language.function_calling import FunctionCallingLanguage
 LANGUAGES: dict[str, Callable[[], AgentLanguage]] = {
     "code": CodeLanguage,
     "function_calls": FunctionCallingLanguage,
+    "function_calls_text": partial(FunctionCallingLanguage, native_history=False),
     "computer_use": ComputerUseLanguage,
     "computer": partial(ComputerUseLanguage, tool="computer"),
     "computer_use_preview": partial(ComputerUseLanguage, tool="computer_use_preview"),

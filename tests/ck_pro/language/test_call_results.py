@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ck_pro import MultiStepAgent, StopTool
-from ck_pro.language import FunctionCallingLanguage, text_of
+from ck_pro.language import FunctionCallingLanguage, language_named, text_of
 from ck_pro.language.call_results import split_results
 from ck_pro.model import Reply
 from ck_pro.testing import ScriptedLLM
@@ -70,7 +70,8 @@ def test_native_calls_and_their_results_are_tool_turns_of_the_history() -> None:
 
 def test_native_calls_are_text_for_servers_that_require_alternating_roles() -> None:
     reply = calls(("call_a", "search", {"query": "a"}), ("call_b", "search", {"query": "b"}))
-    messages = next_messages(reply, language=FunctionCallingLanguage(native_history=False))
+    messages = next_messages(reply, language="function_calls_text")
+    assert language_named("function_calls_text").name == "function_calls_text"
     assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
     assert messages[2]["content"] == "search(query='a')\nsearch(query='b')"
     assert "Call 2, search:\n```\nfound b\n```" in messages[3]["content"]
