@@ -11,6 +11,7 @@ from pages_site import Page, browser_settings, serve
 from scripted_agents import agent, prompts
 from web_scripts import code
 
+from ck_pro import Journal
 from ck_pro.session import AgentSession, Status
 from ck_pro.session.observed import observation_text
 from ck_pro.testing import ScriptedLLM
@@ -67,6 +68,7 @@ def test_page_login_typed_text_and_variables_stay(site: str, tmp_path: Path) -> 
     assert "/desk" in first and "user=ann" in first and "mine: 7" in first
     assert "user=ann" in seen(session, 2)  # `r` means its browser as it is now
     assert "/desk" in prompts(sub)[2] and "a new one" not in prompts(sub)[2]
+    assert "/desk, an address of the task" in prompts(sub)[2]
     sessions = list(session.children.values())
     assert sessions[1].info["continue_from"] == sessions[0].id
     server = shared_servers._shared
@@ -97,3 +99,25 @@ def test_only_results_can_be_continued(site: str, tmp_path: Path) -> None:
     a, _ = team(site, ["web_agent('Log in.', continue_from='the login')", "stop(1)"])
     session = a.run("t", workdir=tmp_path)
     assert "continue_from: give the result of an earlier call" in seen(session, 0)
+
+
+def test_a_resumed_caller_continues_at_the_address_of_the_earlier_call(
+    site: str, tmp_path: Path
+) -> None:
+    a, sub = team(
+        site,
+        [
+            "r = web_agent('Log in.')",
+            "print(web_agent('Read.', continue_from=True)['output'])",
+            "stop(1)",
+        ],
+        "click('Enter')",
+        "found = 1\nstop('in')",
+        "stop(read())",
+    )
+    with Journal(tmp_path / "journal") as journal:
+        session = a.run("t", workdir=tmp_path, journal=journal, max_steps=1)
+        assert session.status is Status.PROBLEM
+        a.resume(journal=journal, workdir=tmp_path)
+    assert "Its variables are lost." in prompts(sub)[2]
+    assert "/desk" in prompts(sub)[2] and "this is a new one" in prompts(sub)[2]
