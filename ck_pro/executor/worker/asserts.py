@@ -2,7 +2,8 @@
 
 A step with such statements is compiled from a changed tree: each term is passed through `keep`,
 which stores its value, and the whole test through `passed`, which drops the values of a test that
-holds. `shown` makes the message of one that fails. Terms are evaluated once, as usual.
+holds. `shown` makes the message of one that fails. Terms are evaluated once, as usual. Only
+variables of a simple test are read again for the message, so `assert x == 3` costs nothing more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Asserts:
     """Rewrites assert statements, and keeps the values of their terms."""
 
     def __init__(self) -> None:
-        self._sources: dict[int, list[str]] = {}
+        self._sources: dict[int, list[tuple[str, bool]]] = {}  # and whether it is read again
         self._next = 0
         self._pending: dict[_Key, dict[int, Any]] = {}
         self.names = {_KEEP: self._keep, _PASSED: self._check_passed, _SHOWN: self._show}
@@ -51,13 +52,17 @@ class Asserts:
     def _rewrite(self, node: ast.Assert) -> None:
         number, self._next = self._next, self._next + 1
         marking = _TermMarking(number)
-        test = marking.mark(node.test)
+        test = marking.mark_test(node.test)
         if not marking.sources:
             return
         self._sources[number] = marking.sources
-        node.test = _call(_PASSED, node.test, ast.Constant(number), test)
+        if not all(is_read for _, is_read in marking.sources):
+            node.test = _call(_PASSED, node.test, ast.Constant(number), test)
+        read = ast.Tuple(
+            [ast.Name(n, ast.Load()) for n, is_r in marking.sources if is_r], ast.Load()
+        )
         message = [] if node.msg is None else [node.msg]
-        node.msg = _call(_SHOWN, node.msg or node.test, ast.Constant(number), *message)
+        node.msg = _call(_SHOWN, node.msg or node.test, ast.Constant(number), read, *message)
         ast.fix_missing_locations(node)
 
     def _keep(self, number: int, index: int, value: Any) -> Any:
@@ -75,15 +80,17 @@ class Asserts:
             self._pending.pop((_ident(), id(_getframe(1)), number), None)
         return holds
 
-    def _show(self, number: int, *message: Any) -> Any:
+    def _show(self, number: int, read: tuple[Any, ...], *message: Any) -> Any:
         values = self._pending.pop((_ident(), id(_getframe(1)), number), {})
         if message and type(message[0]) is not str:
             return message[0]
         sources = self._sources[number]
+        again = [at for at, (_, is_read) in enumerate(sources) if is_read]
+        values = {**values, **dict(zip(again, read))}  # noqa: B905
         terms = "; ".join(
             dict.fromkeys(
-                f"{sources[at]} = {_text_of(value)}"
-                for at, value in values.items()
+                f"{sources[at][0]} = {_text_of(value)}"
+                for at, value in sorted(values.items())
                 if not isinstance(value, _NOT_SHOWN)
             )
         )
@@ -91,11 +98,17 @@ class Asserts:
 
 
 class _TermMarking:
-    """Marks the terms of one test; `sources` has their texts."""
+    """Marks the terms of one test; `sources` has their texts, and whether they are variables."""
 
     def __init__(self, number: int):
         self._number = number
-        self.sources: list[str] = []
+        self._simple = False
+        self.sources: list[tuple[str, bool]] = []
+
+    def mark_test(self, node: ast.expr) -> ast.expr:
+        """Return the test of an assert statement with its terms kept."""
+        self._simple = not any(map(_may_skip_terms, ast.walk(node)))
+        return self.mark(node)
 
     def mark(self, node: ast.expr) -> ast.expr:
         """Return an expression whose terms are kept."""
@@ -122,9 +135,20 @@ class _TermMarking:
         skipped = isinstance(node, (ast.Starred, ast.Lambda, ast.GeneratorExp))
         if skipped or _is_literal(node) or len(self.sources) >= _MAX_TERMS:
             return node
-        index = len(self.sources)
-        self.sources.append(_shorten(ast.unparse(node), _MAX_SOURCE))
+        index, is_read = len(self.sources), self._simple and isinstance(node, ast.Name)
+        self.sources.append((_source(node), is_read))
+        if is_read:
+            return node
         return _call(_KEEP, node, ast.Constant(self._number), ast.Constant(index), node)
+
+
+def _may_skip_terms(node: ast.AST) -> bool:
+    chained = isinstance(node, ast.Compare) and len(node.ops) > 1
+    return chained or isinstance(node, (ast.BoolOp, ast.IfExp))
+
+
+def _source(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else _shorten(ast.unparse(node), _MAX_SOURCE)
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.worker
         ("assert all(r > 1 for r in rows)", ""),
         ("assert (n := len(rows)) > 5", "(n := len(rows)) = 3"),
         ("assert [r for r in rows if r > 3]", "[r for r in rows if r > 3] = []"),
+        ("assert not (rows or undefined)", "rows = [1, 2, 3]"),
+        ("assert 5 < len(rows) < undefined", "len(rows) = 3"),
         ("assert False", ""),
         ("assert price in ('a', -1)", "price = '11'"),
         ("assert price == '12', ['a', 1]", "['a', 1]"),
