@@ -118,6 +118,8 @@ class AgentSettings(KwargsInitializable):
     """Tools that the code may call: `Tool` objects, plain functions, a `ToolRegistry`, names of
     attributes of this object, or names of the tools of `ck_pro.tools.workspace`
     ("run_command", ...)."""
+    file_functions: _Functions = []
+    """More tools and sub-agents for the code. Prompts name them only where the task has files."""
     active_functions: list[str] | None = None
     """Names of the sub-agents and tools that the model can use; all when None."""
     end_always: bool = True
@@ -299,7 +301,16 @@ class AgentSettings(KwargsInitializable):
         return get_template(name)
 
     def _all_functions(self) -> list[Any]:
-        return [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
+        listed = [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
+        names = {function.name for function in listed}
+        more = [self._function(f) for f in iter_functions(self.file_functions)]
+        return [*listed, *(function for function in more if function.name not in names)]
+
+    def unlisted(self) -> set[str]:
+        """Return the names of functions that prompts name only where files are."""
+        listed = [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
+        more = [self._function(f) for f in iter_functions(self.file_functions)]
+        return {f.name for f in more} - {f.name for f in listed}
 
     def _function(self, named: Any) -> Any:
         """Return the sub-agent or tool for an entry of `sub_agents` or `tools`."""

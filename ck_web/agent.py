@@ -69,6 +69,7 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
         AskHumanTool(),
         WebStopTool(),
     ]
+    file_functions: list[Any] = ["describe_file", "read_document", "search_file", "read_table"]
     web_env: WebEnvConfig = WebEnvConfig()
     end_always = False
     use_multimodal: Multimodal = "auto"

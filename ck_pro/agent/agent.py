@@ -369,7 +369,7 @@ class MultiStepAgent(AgentSettings):
         if kwargs is None:
             run.history.condense()
             kwargs = self.step_prepare(session, session.state)
-        extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
+        extra = self.language.call_kwargs([*run.functions.listed, *self._forms()])
         reply = self._call_model(session, "action", kwargs, **extra)
         return self._read_actions(run, reply)
 
@@ -584,7 +584,7 @@ class MultiStepAgent(AgentSettings):
         """Run the plan phase; return the template values that it changed."""
         notices, run.plan_notices = run.plan_notices, []
         kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
-        extra = self.language.call_kwargs([*run.functions.registry, *self._forms()])
+        extra = self.language.call_kwargs([*run.functions.listed, *self._forms()])
         reply = self._call_model(run.session, "plan", kwargs, model=self.plan_model, **extra)
         run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
         try:

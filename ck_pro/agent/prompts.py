@@ -15,6 +15,7 @@ from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ActionData
 from ck_pro.exceptions import CopiedExample
+from ck_pro.files.kinds import is_document
 from ck_pro.language import (
     FunctionCallingLanguage,
     Prompt,
@@ -145,7 +146,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "turn_start": session.turn_start,
         "max_steps": agent.max_steps,
         "can_stop": "stop" in run.functions.terminal,
-        "has_sub_agents": any(isinstance(f, AgentSettings) for f in run.functions.registry),
+        "has_sub_agents": any(isinstance(f, AgentSettings) for f in run.functions.listed),
         "functions_short": short,
         "functions_long": long,
         "subagent_tool_str_short": short,
@@ -165,6 +166,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "variables": run.run_code.describe_names() if shows_variables else [],
         "imports": ", ".join(agent.importable()),
         "task_files": run.task_files,
+        "file_functions": run.functions.for_files,
         "files": files_in(run.workdir, but={one["name"] for one in run.task_files}),
         "step_limit": run.step_limit(),
     }
@@ -266,8 +268,16 @@ class PromptParts:
         if seen := values.get("environment"):
             current.insert(0, {"type": "text", "text": f"# Environment\n{fenced(seen)}"})
         system = "\n\n".join(parts)
-        task = "\n\n".join(filter(None, [values["task"], files_text(values.get("task_files", ()))]))
+        task = "\n\n".join(filter(None, [values["task"], _files(values)]))
         return compose_prompt(system, task, values["history"], current, instruction)
+
+
+def _files(values: Mapping[str, Any]) -> str:
+    """Return the files of the task, and the functions that read them."""
+    text = files_text(values.get("task_files", ()))
+    if not text or not values.get("file_functions") or calls_functions(values):
+        return text
+    return "\n".join([text, "Functions for files:", *values["file_functions"]])
 
 
 def _progress(values: Mapping[str, Any]) -> str:
@@ -278,7 +288,9 @@ def _progress(values: Mapping[str, Any]) -> str:
     if values["files"]:
         names = fenced("\n".join(map(shown_name, values["files"])))
         other = "Other files" if values.get("task_files") else "Files"
-        parts.append(f"# {other} in the working directory\n{names}")
+        readers = "describe_file(path) and read_document(path) read documents of any kind."
+        hint = f"\n{readers}" if _has_documents(values) else ""
+        parts.append(f"# {other} in the working directory\n{names}{hint}")
     if values["notices"]:
         parts.append("# Notes\n" + "\n".join(f"- {n}" for n in values["notices"]))
     if values.get("variables"):
@@ -290,6 +302,13 @@ def _progress(values: Mapping[str, Any]) -> str:
     if "final_results" not in values:  # in the end phase, no step is left
         parts.append(_step_line(values))
     return "\n\n".join(parts)
+
+
+def _has_documents(values: Mapping[str, Any]) -> bool:
+    """Whether files other than the task's are documents, and functions can read them."""
+    if not values.get("file_functions") or calls_functions(values):
+        return False
+    return any(map(is_document, values["files"]))
 
 
 def _step_line(values: Mapping[str, Any]) -> str:

@@ -99,6 +99,7 @@ _PACKED = {
     ".msg": Kind("Outlook message", "msg"),
 }
 """Names of packed files, for `kind_by_start`."""
+_DOCUMENT_SUFFIXES = (*_PACKED, ".pdf", ".rtf", ".eml", ".png", ".jpg", ".jpeg", ".wav", ".mp3")
 TEXT = Kind("text", "text")
 UNKNOWN = Kind("unknown binary file")
 
@@ -125,6 +126,11 @@ def kind_by_start(path: Path) -> Kind:
         head = file.read(_HEAD)
     packed = head.startswith((b"PK\x03\x04", _OLE))
     return _PACKED.get(path.suffix.lower(), UNKNOWN) if packed else _by_head(path, head)
+
+
+def is_document(name: str) -> bool:
+    """Return whether a file is a document by its name, which plain Python cannot read at once."""
+    return name.lower().endswith(_DOCUMENT_SUFFIXES)
 
 
 def size_text(size: float) -> str:

@@ -35,7 +35,9 @@ from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import AwaitingHuman, RunEnding, ToolError, ends_run, error_text
 from ck_pro.executor import current_call
 from ck_pro.executor.calls.descriptions import with_declared_names
+from ck_pro.files.kinds import is_document
 from ck_pro.journal.masking import MASK
+from ck_pro.run.history import files_in
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
@@ -71,6 +73,22 @@ class ExposedFunctions:
     def registry(self) -> ToolRegistry:
         """The active tools and sub-agents."""
         return self._run.agent.functions()
+
+    @property
+    def listed(self) -> ToolRegistry:
+        """The functions that a request offers; those for files only if there are documents."""
+        unlisted = self._run.agent.unlisted()
+        if unlisted and (
+            self._run.task_files or any(map(is_document, files_in(self._run.workdir)))
+        ):
+            unlisted = set()
+        return ToolRegistry([f for f in self.registry if f.name not in unlisted])
+
+    @functools.cached_property
+    def for_files(self) -> list[str]:
+        """The short definitions of the functions for files."""
+        names = self._run.agent.unlisted()
+        return [f.get_function_definition(True) for f in self.registry if f.name in names]
 
     @functools.cached_property
     def by_name(self) -> dict[str, Callable[..., Any]]:

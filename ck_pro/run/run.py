@@ -47,6 +47,7 @@ from ck_pro.exceptions import (
 from ck_pro.executor import current_call, remove_folder
 from ck_pro.journal import Journal
 from ck_pro.journal.snapshots import FileSnapshots
+from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import LLM, Budget
 from ck_pro.run import session_changes
 from ck_pro.run.approvals import (
@@ -67,6 +68,7 @@ from ck_pro.run.task_files import TaskFile, given_files
 from ck_pro.session import AgentSession
 from ck_pro.terminal import asking_for
 from ck_pro.threads import Cancellation, DelayedEvent
+from ck_pro.tool import ToolRegistry
 from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
@@ -262,7 +264,9 @@ class Run:
     @functools.cached_property
     def definitions(self) -> tuple[str, str]:
         """The definitions of the functions for prompts: short and long."""
-        functions = self.functions.registry
+        calls = isinstance(self.agent.language, FunctionCallingLanguage)
+        unlisted = set() if calls else self.agent.unlisted()
+        functions = ToolRegistry([f for f in self.functions.listed if f.name not in unlisted])
         return functions.definitions(short=True), functions.definitions()
 
     # --- the log ---------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ck_pro.computer import picture_size
 from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
+from ck_pro.files.kinds import is_document
 from ck_web.actions import ACTIONS
 from ck_web.browser.client import LEAN, RequestRefused, named_lines
 from ck_web.browser.config import Pictures, WebEnvConfig
@@ -380,7 +381,9 @@ class Browser:
             ToolError: the download is unknown, or the path cannot be written.
         """
         if not _WEB_URL.match(remote.strip()):
-            return f"saved as {self.downloads.save(remote, local)!r}"
+            path = self.downloads.save(remote, local)
+            reads = f"; read_document({path!r}) reads it" if is_document(path) else ""
+            return f"saved as {path!r}{reads}"
         check_writable(self.workdir, local)
         request = self._request(BrowserAction(name="save", value=remote.strip()))
         message, seen, *_ = self.lease.client.perform(request, LEAN)

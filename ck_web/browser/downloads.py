@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ck_pro.exceptions import ToolError
+from ck_pro.files.kinds import is_document
 from ck_web.browser.client import RequestRefused
 from ck_web.browser.files import safe_name, write_inside
 from web_server.contract import Observation
@@ -82,7 +83,8 @@ class Downloads:
             return f"cannot copy the download {name!r}: {e}"
         self._bytes += len(data)
         self._copies[path] = local
-        return f"your code can open the download as {local!r}"
+        reads = f", or call read_document({local!r})" if is_document(local) else ""
+        return f"your code can open the download as {local!r}{reads}"
 
     def _too_large(self, name: str, size: int) -> str:
         """Return the reason not to copy a file; empty if it is small enough."""

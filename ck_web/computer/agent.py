@@ -68,6 +68,7 @@ Do a task in a real browser by screenshots: for pages that are pictures, maps or
 The task text must be complete: what to do, where, and the form of the answer.
 target_url is the start page. Several calls may run concurrently."""
     max_steps = 40
+    file_functions: list[Any] = []
     templates = {"plan": None, "action": "computer_action", "end": "computer_end"}
     tools: list[Any] = [
         ComputerTool(),

@@ -90,9 +90,9 @@ def test_a_command_for_a_server_is_reported_once(monkeypatch: pytest.MonkeyPatch
     assert line.startswith("web_command 'sh run_test.sh' is not run: ")
 
 
-def test_an_agent_that_does_not_exist_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"'file_agent': ck-pro has no file agent"):
-        build_agent(CKAgent, None, ["{'file_agent': {'max_steps': 3}}"])
+def test_settings_of_the_file_agent_are_settings_of_the_main_agent() -> None:
+    agent = build_agent(CKAgent, None, ["{'file_agent': {'max_steps': 3}}"])
+    assert agent.file_agent.max_steps == 3
     with pytest.raises(ConfigError, match="unknown setting 'web_envs'"):
         build_agent(CKAgent, None, ["{'web_agent': {'web_envs': {}}}"])
 
