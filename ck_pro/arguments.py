@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -168,9 +169,19 @@ def _schema(annotation: Any) -> dict[str, Any]:
     if annotation is None:
         return {}
     try:
+        return copy.deepcopy(_cached_schema(annotation))
+    except TypeError:  # an annotation that cannot be hashed
+        return _new_schema(annotation)
+
+
+def _new_schema(annotation: Any) -> dict[str, Any]:
+    try:
         return TypeAdapter(annotation).json_schema()
     except PydanticUserError:  # such as a data frame
         return {}
+
+
+_cached_schema = functools.lru_cache(maxsize=1024)(_new_schema)
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

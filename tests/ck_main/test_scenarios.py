@@ -123,7 +123,9 @@ def wire() -> Iterator[FakeWire]:
 
 
 def _pair(kind: str, language: str) -> Any:
-    marks = pytest.mark.worker if language == "code" else ()
+    marks = [pytest.mark.worker] if language == "code" else []
+    if issubclass(KINDS[kind], WebAgent):
+        marks.append(pytest.mark.integration)  # HTTP
     return pytest.param((kind, language), id=f"{kind}, {language}", marks=marks)
 
 
