@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -64,6 +65,36 @@ def test_the_example_of_goals_actions_memory_and_environment(monkeypatch, capsys
         "finish(message='I noted: the door is green.') -> I noted: the door is green.",
         "done: I knew: the door is green.",
     ]
+
+
+@pytest.mark.browser
+def test_the_example_of_computer_use(monkeypatch, capsys, tmp_path) -> None:
+    from ck_web.browser import shared_servers
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["computer_use.py"])
+    runpy.run_path(str(ROOT / "examples/computer_use.py"), run_name="__main__")
+    shared_servers.stop_servers()
+    assert capsys.readouterr().out.splitlines() == [
+        "safety check accepted: Is this the right page?",
+        "click({'button': 'left', 'x': 300, 'y': 200})",
+        "The bell rings.",
+        "You are welcome.",
+        "6 items, session done",
+    ]
+
+
+@pytest.mark.integration
+def test_the_example_of_a_desktop(monkeypatch, capsys) -> None:
+    from ck_web.desktop import missing_programs
+
+    if lacking := missing_programs() or ("" if shutil.which("xterm") else "no xterm"):
+        pytest.skip(lacking)
+    monkeypatch.setattr(sys, "argv", ["desktop.py"])
+    runpy.run_path(str(ROOT / "examples/desktop.py"), run_name="__main__")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-2:] == ["product.txt: 51", "done: 51"]
+    assert any("the picture changed in" in line for line in shown)
 
 
 @pytest.mark.worker
