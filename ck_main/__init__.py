@@ -16,6 +16,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     mcp_server  agents and browser as MCP tools
     mcp        python -m ck_main.mcp
     agents     python -m ck_main.agents
+    graph      the sandbox state machine for LangGraph
     main       python -m ck_main.main
     demo       python -m ck_main.demo
     console    ck-pro: all commands under one name

@@ -8,6 +8,8 @@ Rooms, in import order: a room imports only rooms listed before it.
     actions   the browser actions, one declaration each, and their action strings. Pure
     browser   a leased browser: settings, client, server process, files
     desktop   programs on a private X display, as a `Computer`
+    sandbox   SandboxManager: a sandbox for several runs
+    e2b_sandboxes  virtual machines of e2b, for SandboxManager
     env       WebEnv: one browser as an environment
     prompts   prompts of both agents
     tools     the web agent's functions

@@ -100,6 +100,7 @@ class WebEnv(Environment):
         """Return the current page as the model reads it, with what happened since the last call."""
         browser = self._browser
         with self._lock, browser.explain_errors():
+            browser.lease.check()
             before = browser.state
             browser.refresh()
             if browser.banners.answer_late(before):

@@ -123,6 +123,15 @@ def test_the_example_of_typed_actions(monkeypatch, capsys) -> None:
     assert "- 0.1 [completed] count its lines" in lines
 
 
+@pytest.mark.browser
+def test_the_example_of_a_sandbox_graph(capsys) -> None:
+    pytest.importorskip("langgraph", reason="needs the extra langgraph")
+    runpy.run_path(str(ROOT / "examples/sandbox_graph.py"), run_name="__main__")
+    asked, done = capsys.readouterr().out.splitlines()
+    assert asked.startswith("human-intervention | ") and "Which code" in asked
+    assert done == "done | Welcome 4321"
+
+
 @pytest.mark.worker
 def test_the_code_in_concepts_runs(capsys) -> None:
     names = {"__name__": "concepts"}

@@ -169,12 +169,34 @@ class Browser:
             client, sandbox = self.lease.client, self.lease.sandbox
             assert sandbox is not None
             self._set_picture_scale(sandbox.features)
+            if self.config.sandbox_id and self._open_current(sandbox.id):
+                return
             page_id, seen = client.open_page(sandbox.id, self.state.target_url)
             self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
             seen = seen or self.observe(LEAN)
             if seen.refused:
                 raise PageRefused(self._refusal(seen))
             self.apply(seen)
+
+    def _open_current(self, browser_id: str) -> bool:
+        """Use the current page of a browser that another program leased.
+
+        Returns:
+            False if it has no page, or another page is to be opened.
+        """
+        if self.state.target_url != "about:blank":
+            return False
+        state, self.state = self.state, replace(self.state, browser_id=browser_id, page_id="")
+        try:
+            seen = self.observe(LEAN)
+        except RequestRefused as e:
+            if e.lease_ended or not e.is_action_failure:
+                raise
+            self.state = state
+            return False
+        self._opened_page = True
+        self.apply(seen)
+        return True
 
     def _reconnect(self, suspended: Mapping[str, Any]) -> bool:
         if not self.lease.reconnect(suspended):

@@ -217,15 +217,21 @@ class BrowserClient:
         """End the lease."""
         self._post("closeBrowser", {"browserId": browser_id})
 
-    def renew_browser(self, browser_id: str, *, parked: bool = False) -> float | None:
+    def renew_browser(
+        self, browser_id: str, *, parked: bool = False, lease_seconds: float | None = None
+    ) -> float | None:
         """Renew the lease; return its new end in seconds since 1970.
 
         Args:
             browser_id: the browser.
             parked: no client uses the browser until the next request for it. The lease may end
                 early.
+            lease_seconds: the new hard end, from now; the server's default if None.
         """
-        reply = self._post("renewBrowser", {"browserId": browser_id, "parked": parked})
+        body: dict[str, Any] = {"browserId": browser_id, "parked": parked}
+        if lease_seconds is not None:
+            body["leaseSeconds"] = lease_seconds
+        reply = self._post("renewBrowser", body)
         expires_at = reply.get("expiresAt")
         return float(expires_at) if isinstance(expires_at, int | float) else None
 

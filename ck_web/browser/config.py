@@ -45,10 +45,15 @@ class WebEnvConfig(KwargsInitializable):
     """
 
     string_setting = "server_url"
-    former_names = {"web_timeout": "timeout"}
+    former_names = {"web_timeout": "timeout", "sandbox_url": "server_url"}
 
     server_url: str = ""
     """Browser server, `http://host:port` or `host:port`. If empty, one starts automatically."""
+    sandbox_id: str = ""
+    """Browser of that server to use, which another program leased; its lease is not ended."""
+    lease_seconds: Annotated[float, Field(ge=120, le=7 * 86400)] | None = None
+    """Hard end of a lease, from its start or its renewal; the server's default (6 hours) if None.
+    The run renews the lease while it needs the browser."""
     web_ip: str = ""
     """Older name of `server_url`, which takes precedence."""
     token: SecretStr = SecretStr("")
@@ -113,6 +118,8 @@ class WebEnvConfig(KwargsInitializable):
 
     def _check_effect(self) -> None:
         """Raise ConfigError for a setting without effect."""
+        if self.sandbox_id and not self.given_server():
+            raise ConfigError("sandbox_id: set server_url (or sandbox_url) too, its server")
         if not self.given_server():
             if self.token.get_secret_value():
                 raise ConfigError("token: set server_url too, the server that requires the token")

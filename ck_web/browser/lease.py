@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ck_pro.exceptions import BrowserServerError
+from ck_pro.exceptions import BrowserServerError, LeaseExpired
 from ck_web.browser import kept_servers
 from ck_web.browser.client import BrowserClient, RequestRefused, Sandbox
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.server_process import BrowserServer
 from ck_web.browser.shared_servers import acquire_server, release_server, running_server
+from web_server.contract import FEATURES
 
 _PARKED_SECONDS = 1800.0  # a server ends an unused lease after this time by default
 _MIN_LEASE_SECONDS = 20.0
+LAST_SECONDS = 60.0
+"""A lease with less time that cannot be renewed ends the run before its next step."""
 
 
 class BrowserLease:
@@ -44,6 +47,7 @@ class BrowserLease:
         self._client: BrowserClient | None = None
         self._renew_at = math.inf
         self._held = False
+        self._borrowed = False
         self._closing = threading.Lock()
 
     @property
@@ -57,8 +61,32 @@ class BrowserLease:
             raise BrowserServerError("this browser is already closed")
         if time.monotonic() > self._renew_at:
             self._renew_at = math.inf
-            self._hold(replace(self.sandbox, expires_at=_renew(self._client, self.sandbox.id)))
+            self._hold(replace(self.sandbox, expires_at=self._renewed(self._client, self.sandbox)))
         return self._client
+
+    def check(self) -> None:
+        """Renew the lease if it ends within a minute.
+
+        Raises:
+            LeaseExpired: it cannot be renewed.
+            BrowserServerError: the browser is closed, or the server failed.
+        """
+        client, sandbox = self.client, self.sandbox
+        if sandbox is None or sandbox.expires_at is None:
+            return
+        if sandbox.expires_at - time.time() < LAST_SECONDS:
+            sandbox = replace(sandbox, expires_at=self._renewed(client, sandbox))
+            self._hold(sandbox)
+        left = (sandbox.expires_at or math.inf) - time.time()
+        if left < LAST_SECONDS:
+            raise LeaseExpired(
+                f"the lease of the browser {sandbox.id[:8]} ends in {max(0, left):.0f} s and was "
+                "not renewed; a resumed run opens a new browser"
+            )
+
+    def _renewed(self, client: BrowserClient, sandbox: Sandbox) -> float | None:
+        """Return the end of the lease after a renewal; the present end if it is not possible."""
+        return _renew(client, sandbox.id, seconds=self.config.lease_seconds) or sandbox.expires_at
 
     def open(self) -> None:
         """Connect to the server, started if necessary, and lease a browser.
@@ -67,17 +95,32 @@ class BrowserLease:
             BrowserServerError: no server, no free browser, or the server failed.
         """
         client = self._client = self._connect()
+        if self.config.sandbox_id:
+            self._attach(client, self.config.sandbox_id)
+            return
         size = (self.config.viewport_width, self.config.viewport_height)
         # a server that this process started has the rules already
         rules = self.config.rules() if self.config.given_server() else {"allow": [], "block": []}
         self._hold(
             client.get_browser(
                 viewport=size,
+                lease_seconds=self.config.lease_seconds,
                 allow=rules["allow"],
                 block=rules["block"],
                 secrets=self.config.secret_values(),
             )
         )
+
+    def _attach(self, client: BrowserClient, browser_id: str) -> None:
+        """Use a browser that another program leased; `close` does not end its lease.
+
+        Raises:
+            BrowserServerError: there is no such browser.
+        """
+        features = frozenset(FEATURES)
+        self._borrowed = True
+        self.sandbox = Sandbox(browser_id, client.url, None, features)
+        self._hold(replace(self.sandbox, expires_at=self._renewed(client, self.sandbox)))
 
     def reconnect(self, suspended: Mapping[str, Any]) -> bool:
         """Connect to a suspended browser again, if it is still leased; return whether it is.
@@ -91,11 +134,12 @@ class BrowserLease:
             return False
         features = frozenset(suspended.get("features") or ())
         self.sandbox = Sandbox(suspended["browserId"], client.url, None, features)
+        self._borrowed = bool(suspended.get("borrowed"))
         if suspended.get("rules", self._rules()) != self._rules():
             self.close()
             return False
         try:
-            expires_at = _renew(client, self.sandbox.id)
+            expires_at = self._renewed(client, self.sandbox)
         except BrowserServerError:  # the lease or the server has ended
             self.close()
             return False
@@ -138,6 +182,7 @@ class BrowserLease:
             "browserId": sandbox.id,
             "features": sorted(sandbox.features),
             "rules": self._rules(),
+            **({"borrowed": True} if self._borrowed else {}),
         }
 
     def _rules(self) -> dict[str, Any]:
@@ -160,14 +205,15 @@ class BrowserLease:
     def close(self) -> None:
         """Return the browser, and release a server that this process started.
 
-        Later calls have no effect. Another thread may be waiting for an action meanwhile.
+        The lease of a browser that another program leased continues. Later calls have no effect.
+        Another thread may be waiting for an action meanwhile.
         """
         with self._closing:
             sandbox, self.sandbox = self.sandbox, None
             client, self._client = self._client, None
             server, self.server = self.server, None
         try:
-            if client is not None and sandbox is not None:
+            if client is not None and sandbox is not None and not self._borrowed:
                 client.close_browser(sandbox.id)
         except BrowserServerError:
             pass  # already closed
@@ -223,7 +269,7 @@ class BrowserLease:
         if self.server is not None and self._keep_after_exit and after_exit:
             self.server.keep_parked(_PARKED_SECONDS)
         try:
-            _renew(client, sandbox.id, parked=True)
+            _renew(client, sandbox.id, parked=True, seconds=self.config.lease_seconds)
         except BrowserServerError:
             return False
         return True
@@ -241,14 +287,16 @@ def discard_browser(config: WebEnvConfig, suspended: Mapping[str, Any]) -> None:
         lease.close()
 
 
-def _renew(client: BrowserClient, browser_id: str, parked: bool = False) -> float | None:
+def _renew(
+    client: BrowserClient, browser_id: str, parked: bool = False, seconds: float | None = None
+) -> float | None:
     """Return the new end of a lease; None if the server does not support the request.
 
     Raises:
         BrowserServerError: the browser is not leased any longer, or the server failed.
     """
     try:
-        return client.renew_browser(browser_id, parked=parked)
+        return client.renew_browser(browser_id, parked=parked, lease_seconds=seconds)
     except RequestRefused as e:
         if e.lease_ended:
             raise

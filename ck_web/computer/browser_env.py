@@ -66,6 +66,7 @@ class ComputerEnv(WebEnv):
         """Return the current screen, with what happened since the last call."""
         browser = self._browser
         with self._lock, browser.explain_errors():
+            browser.lease.check()
             shown = self._shown
             if time.monotonic() - self._seen_at > _REUSE_SECONDS:
                 shown = self._look()

@@ -131,6 +131,8 @@ class FakeWire:
         if route == "describeAction":
             body, named = self._with_ids(browser, body)
             return 200, {**self._reached(browser, body), **named}
+        if route == "getAccessibilityTree" and not browser["history"]:
+            return 404, {"error": "no page is open"}
         if route == "getAccessibilityTree":
             return 200, self._view(browser, body)
         return self._act(browser, body)
