@@ -17,6 +17,7 @@ _MAX_LINE_LENGTH = 100
 _EVERY_PAGE = {SERVER_ID, ROOT_ID, SCROLL_ID}
 _MESSAGES = frozenset({"alert", "alertdialog", "log", "status"})
 _MESSAGE, _IN_DIALOG, _ELEMENT, _STRUCTURAL = range(4)  # ranks of lines
+_OPTIONS = re.compile(r" options: \d+ \(.*?\)(?= [a-zA-Z ]+: |$)")
 _INVALID = " invalid: true"
 _LOGIN = "the page asks for a login"
 _STRUCTURE = frozenset(
@@ -176,7 +177,12 @@ def _new_state(before: Line | None, after: Line | None, unseen: str) -> tuple[st
     shown = line.without_focus
     if before is not None and (before.role, before.name) == (line.role, line.name):
         shown = shown.removeprefix(str(replace(line, states=""))).strip() or shown
-    return line.id, f"now {one_line(shown, _MAX_LINE_LENGTH)}"
+    return line.id, f"now {one_line(_without_options(shown), _MAX_LINE_LENGTH)}"
+
+
+def _without_options(line: str) -> str:
+    """Return a line without the options of a list, which do not change with its value."""
+    return _OPTIONS.sub("", line)
 
 
 def _joined(parts: Mapping[str, Sequence[Line]], ranks: Mapping[str, int]) -> str:
@@ -196,7 +202,8 @@ def _tab_count(tree: str) -> int:
 def _first_few(lines: Sequence[Line], ranks: Mapping[str, int]) -> str:
     """Return the most informative lines, and how many more there are."""
     every = sorted(lines, key=lambda line: ranks.get(line.id, _rank(line)))
-    shown = "; ".join(one_line(line.without_focus, _MAX_LINE_LENGTH) for line in every[:_MAX_LINES])
+    few = (_without_options(line.without_focus) for line in every[:_MAX_LINES])
+    shown = "; ".join(one_line(line, _MAX_LINE_LENGTH) for line in few)
     more = len(every) - _MAX_LINES
     return f"{shown} and {more} more" if more > 0 else shown
 

@@ -29,6 +29,7 @@ _UNSEEN = re.compile(r"\(invisible: ([^()]*)\)")
 LINE_BREAK = "\u21b5"
 """The mark of a line break in a value."""
 _TEXT = "text: "
+_NEAR_TEXT = "near: "
 _NOTES = frozenset({"covered by", "pointer"})
 """States that describe other elements, not the element's own text."""
 
@@ -100,7 +101,7 @@ def candidates(
     before other elements. A name may also be the text that an element shows instead of its name.
     """
     name = plain(wanted.name)
-    nodes = [n for n in render.flatten(roots) if n.name and n.id > 2]
+    nodes = [n for n in render.flatten(roots) if n.id > 2 and _names(n)]
     if wanted.role:
         nodes = [n for n in nodes if n.role.lower() == wanted.role]
     exact = [n for n in nodes if name in map(plain, _names(n))]
@@ -114,8 +115,13 @@ def candidates(
 
 
 def _names(node: Node) -> list[str]:
-    """Return the name of an element, and the text that it shows if that differs."""
-    return [node.name, *(s.removeprefix(_TEXT) for s in node.states if s.startswith(_TEXT))]
+    """Return the name of an element, and the text that it shows if that differs.
+
+    For a field without a name, this is the text beside it.
+    """
+    prefix = _TEXT if node.name else _NEAR_TEXT
+    texts = [state.removeprefix(prefix) for state in node.states if state.startswith(prefix)]
+    return [node.name, *texts] if node.name else texts
 
 
 def _innermost(nodes: list[Node]) -> list[Node]:

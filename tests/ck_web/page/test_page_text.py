@@ -79,6 +79,13 @@ def test_the_element_acted_on_comes_first_with_its_new_state() -> None:
     assert element_changes(before, renamed, "9") == "now [9] checkbox 'Gas' checked: true"
 
 
+def test_a_result_does_not_repeat_the_options_of_a_list() -> None:
+    line = "[9] combobox 'Size' value: {} options: 3 (S (36) | M | L)"
+    before, after = _page(line.format("S (36)")), _page(line.format("M"))
+    assert element_changes(before, after, "9") == "now value: M"
+    assert element_changes(before, after) == "now on the page: [9] combobox 'Size' value: M"
+
+
 def test_an_element_out_of_view_is_reported_with_role_and_name() -> None:
     page = _page("[3] link 'A'")
     unseen = "[9] combobox 'Size' value: M"

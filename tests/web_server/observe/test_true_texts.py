@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -179,3 +180,21 @@ def test_reading_has_the_text_of_style_sheets_and_of_pictures(lab: Lab) -> None:
     assert "No. 5 done" in text and "LOUD" in text
     assert "Is [image: active], [image: locked]" in text and "[image: Edit]" in text
     assert "[image: Chart]" in text and "12 kg" in text
+
+
+@pytest.mark.parametrize(
+    ("html", "near"),
+    [
+        ("to <input>", "to"),
+        ("<p>Owner: <input></p>", "Owner"),
+        ("<div><span>Owner *</span><div><select></select></div></div>", "Owner"),
+        ("<table border=1><tr><td>Owner:<td><input></table>", "Owner"),
+        ("<input type=checkbox> Remember me", "Remember me"),
+        ("<table border=1><tr><td>Agree<td><input type=radio></table>", "Agree"),
+        ("Owner <button>Find</button><input>", ""),
+        ("<label>Owner <input></label>", ""),
+    ],
+)
+def test_a_field_without_a_name_has_the_text_beside_it(lab: Lab, html: str, near: str) -> None:
+    lines = [line for line in lab.lines(html) if re.match("textbox|combobox|checkbox|radio", line)]
+    assert re.findall(r" near: (.*?)(?= \w+: |$)", lines[0]) == ([near] if near else [])

@@ -9,14 +9,12 @@
 /* global editableText -- editable_text.js */
 /* global otherTextPairs -- shown_text.js */
 /* global hintPairs, isPartOfChart, shapePairs, symbolPairs -- hints.js */
+/* global FIELD_ROLES, nearPairs -- near.js */
 /* global coveredBy, ignoresPointer -- covers.js */
 /* global scrollPairs -- scroll_state.js */
 /* global flushText -- text.js */
 /* global CONTAINERS, LONG_NAME, flagsFor, put, record, visitChildren, walk -- walk.js */
 /* exported namedByText, phraseText, visitInteractive */
-
-// Roles whose name is not the text that they show.
-const FIELD_ROLES = /^(textbox|searchbox|combobox|listbox|slider|spinbutton|Date|DateTime|InputTime|ColorWell)$/;
 
 // Adds the line of an element and those of its content. Returns its name.
 function visitInteractive(element, role, rect, inner, context, hints) {
@@ -75,6 +73,7 @@ function interactivePairs(element, role, name, value, toggle, inner, hints, from
   if (!name && !TOGGLES.test(role) && (!fromContent || !element.firstElementChild)) {
     pairs.push(...hintPairs(element, role, inner.style));
   }
+  if (!name) pairs.push(...nearPairs(element, role));
   pairs.push(...symbolPairs(element, name));
   if (NAME_FROM_CONTENT.has(role)) pairs.push(...otherTextPairs(element, name));
   if (inner.struck && name) pairs.push('struck: true');

@@ -5,6 +5,7 @@
 /* global labelText, nameOf, textOf -- names.js */
 /* global TOGGLES, controlValue, plain, statesOf -- states.js */
 /* global hintName, hintPairs, symbolPairs -- hints.js */
+/* global nearPairs -- near.js */
 /* global coveredBy -- covers.js */
 /* global IN_VIEW, LONG_NAME, boxOf, flagsFor, put, visit, visitChildren, walk -- walk.js */
 /* global visitAreas, visitEmbed, visitFrame, visitObject -- frames.js */
@@ -58,7 +59,7 @@ function visitSelect(element, inner, rect, context) {
   else if (count > listed) pairs.push(`options: ${count} (the first ${MAX_OPTIONS} are listed)`);
   const cover = inner.inView ? coveredBy(element, inner) : '';
   if (cover) pairs.push('covered by: ' + cover);
-  if (!name) pairs.push(...hintPairs(element, role, inner.style));
+  if (!name) pairs.push(...hintPairs(element, role, inner.style), ...nearPairs(element, role));
   if (!(inner.inView || walk.full)) return true;
   put(context, element, role, flagsFor(inner, true), rect, name, pairs);
   listOptions(element, listed, context, flagsFor(inner, true));
