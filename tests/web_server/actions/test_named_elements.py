@@ -51,7 +51,9 @@ def test_elements_out_of_view_and_in_frames_are_found_by_a_part_of_their_name(
 def test_a_field_without_a_name_is_found_by_the_text_beside_it(client: Client) -> None:
     PAGES["/beside"] = "<title>Beside</title><p>Owner: <input></p><p>Cc: <input></p>"
     client.open("/beside")
-    assert "value: ada focused: true near: Owner" in client.act("type", targetId="'owner'", actionValue="ada")
+    assert "value: ada focused: true near: Owner" in client.act(
+        "type", targetId="'owner'", actionValue="ada"
+    )
 
 
 @pytest.mark.browser

@@ -180,3 +180,11 @@ def test_a_cell_that_only_wraps_its_check_box_has_no_line(lab: Lab) -> None:
     cell = "<td class=w style='width: 20px'><input type=checkbox aria-label=Pick></td>"
     lines = lab.lines(f"<table border=1><tr>{cell}<td>Ada</table>{LISTENING}")
     assert lines[1:] == ["row '| Ada'", "checkbox 'Pick' checked: false"]
+
+
+def test_a_list_of_languages_is_one_line(lab: Lab) -> None:
+    items = "".join(f"<li><a hreflang=x{n} href=/{n}>Language {n}</a>" for n in range(12))
+    lines = lab.lines(f"<ul>{items}</ul><ul>{items.replace('hreflang', 'rel')}</ul>")
+    assert lines[0] == "list '' languages: 12 (Language 0 | Language 1 | Language 2 | \u2026)"
+    assert len([line for line in lines if line.startswith("link")]) == 12
+    assert lab.id_of("link 'Language 11'")

@@ -5,13 +5,17 @@
 /* global isUnseen, unseenText -- visibility.js */
 /* global hasAuthorName -- roles.js */
 /* global nameOf, pseudoText -- names.js */
-/* global statesOf -- states.js */
+/* global plain, statesOf -- states.js */
 /* global otherTextPairs -- shown_text.js */
 /* global scrollPairs -- scroll_state.js */
 /* global addText, flushText -- text.js */
 /* global CONTAINERS, IN_VIEW, MAX_POSSIBLE_HOSTS, PSEUDO_START, clean, contextInside, flagsFor -- walk.js */
 /* global overlaps, put, record, visitChildren, visitNode, walk -- walk.js */
 /* exported visitContainer, visitForm, visitHeading, visitInside */
+
+const MANY_LANGUAGES = 8;
+const FEW_LANGUAGES = 3;
+const LONG_LANGUAGE = 30;
 
 // Forms are containers. They are read through safeForm.
 function visitForm(form, context) {
@@ -68,6 +72,11 @@ function visitContainer(element, role, rect, inner, context) {
     return;
   }
   flushText();
+  const languages = role === 'list' && inner.inView && !walk.full ? languagesOf(element) : '';
+  if (languages) {
+    put(context, element, role, IN_VIEW, rect, nameOf(element, role), ['languages: ' + languages]);
+    return;
+  }
   const index = walk.out.length;
   walk.out.push('');
   if (role !== 'listitem' && role !== 'group') idOf(element); // so that ids increase down the page
@@ -84,6 +93,17 @@ function visitContainer(element, role, rect, inner, context) {
   const flags = scroll.length || titled ? IN_VIEW : 0;
   walk.out[index] = record(context.depth, idOf(element), shown ? role : 'generic', flags, '', clean(name),
     pairs.concat(scroll));
+}
+
+// The number of links in a list of languages, and the first ones; '' for other lists. Each link still
+// has its name, by which actions and searches reach it.
+function languagesOf(list) {
+  const items = list.childElementCount;
+  if (items < MANY_LANGUAGES) return '';
+  const links = [...list.querySelectorAll('a[hreflang],a[lang]')];
+  if (links.length < items * 0.8) return '';
+  const first = links.slice(0, FEW_LANGUAGES).map((link) => plain(link.textContent, LONG_LANGUAGE));
+  return `${links.length} (${first.join(' | ')} | \u2026)`;
 }
 
 // Whether the legend or caption that names a box is in view.
