@@ -307,6 +307,17 @@ def test_an_export_without_rows_says_why(
     assert "no rows: the table shows what was dropped\n" in capsys.readouterr().out
 
 
+def test_both_replies_of_an_end_phase_are_calls(tmp_path: Path) -> None:
+    row = foreign("a", call_row("p", "act"))
+    unusable = {"phase": "end", **call_row("r", "no end", unreadable="no dict")}
+    row["session"]["steps"][0]["end"] = call_row("r", "an end", model_calls=[unusable])
+    path = write(tmp_path / "rows.jsonl", row)
+    kept = [r["completion"][0]["content"] for r in sft(tmp_path / "a.jsonl", "-i", path)]
+    assert kept == ["act", "an end"]
+    found = sft(tmp_path / "b.jsonl", "-i", path, "--unreadable", "keep")
+    assert [r["completion"][0]["content"] for r in found] == ["act", "no end", "an end"]
+
+
 def test_unreadable_replies_are_dropped_by_default(tmp_path: Path) -> None:
     rows = [
         foreign("a", call_row("p", "whole"), eval={"corr": 1}),
