@@ -55,6 +55,16 @@ class BrowserAction(Action):
     url: str = ""
     secret: bool = False
 
+    @property
+    def role(self) -> str:
+        """Role of the element, such as "button"; "" if unknown."""
+        return self.element.partition(" '")[0] if " '" in self.element else ""
+
+    @property
+    def element_name(self) -> str:
+        """Name of the element, such as "Buy now"; "" if unknown."""
+        return self.element.partition(" '")[2].partition("'")[0]
+
     def given(self) -> dict[str, Any]:
         """Return the action as the agent gave it, as JSON data."""
         fields = {"name": self.name, "target": self.target, "value": self.value}

@@ -42,6 +42,7 @@ from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
+from ck_pro.terminal import asking_for
 from ck_pro.tool import Tool, ToolRegistry
 
 if TYPE_CHECKING:
@@ -282,7 +283,8 @@ class ExposedFunctions:
         call = RecordedCall(_NOT_RECORDED, exposed.name, arguments)
         if not getattr(exposed, "acts_by_run", False):
             review = ToolCall(name=exposed.name, arguments=arguments)
-            require_approval(self._run.approver, review)
+            with asking_for(self._run.cancel, "/".join(self._run.path)):
+                require_approval(self._run.approver, review)
             self._record_start(call)
         return call
 

@@ -450,7 +450,8 @@ class Run:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self.check()
         journaled = JournaledEnvironment(self.environment, self.functions)
-        observation = Guard(journaled, self.approver).execute(action)
+        with asking_for(self.cancel, "/".join(self.path)):
+            observation = Guard(journaled, self.approver).execute(action)
         if isinstance(observation, ComputerObservation):
             self.record_screen(action, observation)
         return observation

@@ -21,7 +21,7 @@ from ck_pro.exceptions import ConfigError, InputError
         ({"templates": {"acton": "agent_action"}}, "no phase 'acton'; did you mean 'action'"),
         ({"templates": {"action": None}}, "agent.templates: the phase 'action' needs a template"),
         ({"person": "me"}, "MultiStepAgent.person: not an object with `answer`"),
-        ({"approver": 3}, "neither an object with `review` nor a dict of rules"),
+        ({"approver": 3}, "3 is not an approver: give a function, a dict of rules"),
         ({"tools": [3]}, "3 is not a tool"),
         ({"tools": [{"name": "serch"}]}, "is not a tool"),
         ({"sub_agents": [["a"]]}, "is not a tool"),

@@ -143,7 +143,7 @@ def test_rules_come_from_settings() -> None:
     agent = desk(rules, computer_call(checks=[CHECK]))
     assert agent.run("t").stop_reason is StopReason.GUARD
     assert desk({"acknowledge": ["orders"]}, computer_call(checks=[CHECK])).run("t").finish
-    with pytest.raises(ConfigError, match="unknown rules 'halt'"):
+    with pytest.raises(ConfigError, match="unknown key 'halt'"):
         MultiStepAgent(approver={"halt": ["x"]})
     for bad in ({"stop": ["("]}, {"reject": 3}):
         with pytest.raises(ConfigError, match="regular expressions"):

@@ -1,9 +1,9 @@
-"""Approval of actions: an `Approver` decides, and the `Guard` enforces the decision."""
+"""The `Guard` and the decisions of approvers; approvers by rules on an action's text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -16,7 +16,7 @@ from ck_pro.events import (
     Observation,
     ToolCall,
 )
-from ck_pro.exceptions import CKError, ConfigError, GuardStopped
+from ck_pro.exceptions import CKError, GuardStopped
 from ck_pro.journal.masking import MASK
 
 
@@ -113,30 +113,6 @@ class RuleApprover:
         checks = safety_checks(action)
         known = [any(p.search(c) for p in self._acknowledged) for c in checks]
         return Decision(acknowledge=all(known))
-
-
-def approver_of(setting: Any) -> Any:
-    """Return the approver for a setting: an approver, or a dict of rules for a `RuleApprover`.
-
-    Raises:
-        ConfigError: the setting is neither of these, or a rule is unknown or not a regular
-            expression.
-    """
-    if setting is None or callable(getattr(setting, "review", None)):
-        return setting
-    if not isinstance(setting, Mapping):
-        raise ConfigError(
-            f"approver: {setting!r} is neither an object with `review` nor a dict of rules"
-        )
-    rules = {k: [v] if isinstance(v, str) else v for k, v in setting.items()}
-    if unknown := set(rules) - {"stop", "reject", "acknowledge"}:
-        raise ConfigError(
-            f"approver: unknown rules {sorted(unknown)[0]!r}; known are: stop, reject, acknowledge"
-        )
-    try:
-        return RuleApprover(**rules)
-    except (re.error, TypeError) as e:
-        raise ConfigError(f"approver: rules are lists of regular expressions: {e}") from None
 
 
 def describe(action: Action) -> str:
