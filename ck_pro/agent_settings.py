@@ -326,17 +326,13 @@ class AgentSettings(KwargsInitializable):
         return self._function_tools[named]
 
     def _workspace_tool(self, name: str) -> Tool:
-        if name not in self._function_tools:
-            tools = {
-                tool.name: tool for tool in (*workspace_tools(), *file_tools(), *session_tools())
-            }
-            if name not in tools:
-                values = ((n, getattr(self, n, None)) for n in self.setting_names())
-                own = [n for n, value in values if isinstance(value, Tool | AgentSettings)]
-                hint = _hint(name, [*own, *tools])
-                raise ConfigError(f"{self.name}: no attribute or tool {name!r}; {hint}")
-            self._function_tools[name] = tools[name]
-        return self._function_tools[name]
+        tools = _shipped_tools()
+        if name not in tools:
+            values = ((n, getattr(self, n, None)) for n in self.setting_names())
+            own = [n for n, value in values if isinstance(value, Tool | AgentSettings)]
+            hint = _hint(name, [*own, *tools])
+            raise ConfigError(f"{self.name}: no attribute or tool {name!r}; {hint}")
+        return tools[name]
 
 
 def iter_functions(entries: Iterable[Any]) -> Iterator[Any]:
@@ -352,6 +348,12 @@ def _hint(name: str, known: Collection[str]) -> str:
     """Return the end of an error about an unknown name: the nearest known one, or all."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+
+
+@functools.cache
+def _shipped_tools() -> dict[str, Tool]:
+    """Return the tools that agents can name, by name; they have no state, so agents share them."""
+    return {tool.name: tool for tool in (*workspace_tools(), *file_tools(), *session_tools())}
 
 
 @functools.cache
