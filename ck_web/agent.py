@@ -201,7 +201,7 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
         kwargs = super().step_prepare(session, state)
         return {
             **kwargs,
-            "web_functions": definitions(run.functions.registry),
+            "web_functions": definitions(run.functions.defined),
             "web_image": seen.image,
             "web_pictures": getattr(seen, "pictures", ()),
             **self._page_values(session, seen.text, kwargs),

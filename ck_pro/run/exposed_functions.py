@@ -75,6 +75,12 @@ class ExposedFunctions:
         """The active tools and sub-agents."""
         return self._run.agent.functions()
 
+    @functools.cached_property
+    def defined(self) -> ToolRegistry:
+        """The functions that the rules of every prompt define."""
+        unlisted = self._run.agent.unlisted()
+        return ToolRegistry([f for f in self.registry if f.name not in unlisted])
+
     @property
     def listed(self) -> ToolRegistry:
         """The functions that a request offers; those for files only if there are documents."""

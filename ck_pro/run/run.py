@@ -68,7 +68,6 @@ from ck_pro.run.task_files import TaskFile, given_files
 from ck_pro.session import AgentSession
 from ck_pro.terminal import asking_for
 from ck_pro.threads import Cancellation, DelayedEvent
-from ck_pro.tool import ToolRegistry
 from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
@@ -265,8 +264,7 @@ class Run:
     def definitions(self) -> tuple[str, str]:
         """The definitions of the functions for prompts: short and long."""
         calls = isinstance(self.agent.language, FunctionCallingLanguage)
-        unlisted = set() if calls else self.agent.unlisted()
-        functions = ToolRegistry([f for f in self.functions.listed if f.name not in unlisted])
+        functions = self.functions.listed if calls else self.functions.defined
         return functions.definitions(short=True), functions.definitions()
 
     # --- the log ---------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from sample_files import write_xlsx
 
 from ck_file import FileAgent
 from ck_main.agent import CKAgent
+from ck_pro.run.run import Run
+from ck_pro.session import AgentSession
 from ck_pro.testing import ScriptedLLM
 from ck_web.agent import WebAgent
 
@@ -86,3 +88,13 @@ def test_both_browsing_and_main_agents_can_read_documents() -> None:
         assert "read_document" in agent.unlisted()
     listed = CKAgent(tools=["read_document", "stop"])
     assert "read_document" not in listed.unlisted()
+
+
+def test_the_rules_of_the_web_agent_define_no_function_for_files() -> None:
+    agent = WebAgent()
+    run = Run(agent, AgentSession("x"))
+    try:
+        assert not {*run.functions.defined.names} & agent.unlisted()
+        assert "read_document" in run.functions.registry.names
+    finally:
+        run.close()
