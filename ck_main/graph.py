@@ -17,7 +17,6 @@ from typing import Any, Literal
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from ck_pro.agent import MultiStepAgent
 from ck_pro.agent.stop_reasons import record_ending
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import FinishData
@@ -29,15 +28,16 @@ from ck_pro.run.resume import read_interrupted_run
 from ck_pro.run.run import Run
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_web.agent import WebAgent
-from ck_web.sandbox import SandboxManager, application_platform
+from ck_web.sandbox import Sandbox, SandboxManager, application_platform
 
 PLANNER = """\
-You plan tasks for an agent that uses a web browser. Split the user's request into at most \
+You plan tasks for an agent that uses {place}. Split the user's request into at most \
 {max_steps} short steps. Each step is one instruction that stands alone, with all names, addresses \
 and values that it needs. The steps run one after another in the same window.
 Reply with one JSON object and nothing else:
-{{"application_platform": "browser", "steps": ["...", "..."]}}
+{{"application_platform": "{platform}", "steps": ["...", "..."]}}
 If the request is too unclear for a plan, reply {{"question": "..."}} instead."""
+_PLACES = {"browser": "a web browser", "desktop": "a desktop computer"}
 _MAX_PLANNED = 20
 _MAX_SCREENSHOTS = 20
 
@@ -83,8 +83,8 @@ class SandboxGraph:
 
     Args:
         manager: makes and renews the sandbox; the caller closes it.
-        agent: executes a step in a browser; it gets the sandbox's settings as its `web_env`.
-        desktop: executes a step on the platform "desktop"; None for none.
+        agent: executes the steps. In a browser it gets the sandbox's settings as its `web_env`; on
+            a desktop it must be a `ComputerAgent`, and gets the sandbox's `computer`.
         planner: model that plans; the agent's model by default.
         folder: folder for the journals of the steps; a stopped step resumes from there.
         budget: limits for all steps together.
@@ -95,12 +95,11 @@ class SandboxGraph:
         manager: SandboxManager,
         agent: WebAgent,
         *,
-        desktop: MultiStepAgent | None = None,
         planner: LLM | None = None,
         folder: Path | str,
         budget: Budget | None = None,
     ):
-        self.manager, self.agent, self.desktop = manager, agent, desktop
+        self.manager, self.agent = manager, agent
         self.planner = planner or agent.model
         self.folder = Path(folder)
         self.budget = budget or Budget()
@@ -146,7 +145,8 @@ class SandboxGraph:
         request = state.get("user_request", "").strip()
         if state.get("answer"):
             request += f"\n\nQuestion: {state.get('message', '')}\nAnswer: {state['answer']}"
-        system = PLANNER.format(max_steps=_MAX_PLANNED)
+        platform = self._sandbox().platform
+        system = PLANNER.format(max_steps=_MAX_PLANNED, platform=platform, place=_PLACES[platform])
         messages = [
             {"role": "system", "content": system},
             {"role": "user", "content": request},
@@ -154,8 +154,8 @@ class SandboxGraph:
         try:
             plan = _read_plan(self._ask_planner(request, messages))
             platform = application_platform(str(plan.get("application_platform") or "browser"))
-            if platform == "desktop" and self.desktop is None:
-                raise InputError("the planner chose the desktop: this graph has no agent for it")
+            if (has := self._sandbox().platform) != platform:
+                raise InputError(f"the planner chose a {platform}, but the sandbox is a {has}")
         except CKError as e:
             return {"status": Status.PROBLEM.value, "message": str(e)}
         if not plan["steps"]:
@@ -203,13 +203,18 @@ class SandboxGraph:
 
     # --- parts -----------------------------------------------------------------------------
 
+    def _sandbox(self) -> Sandbox:
+        sandbox = self.manager.sandbox
+        assert sandbox is not None  # the node `sandbox_manager` has ensured it
+        return sandbox
+
     def _run_step(self, state: SandboxState, number: int) -> AgentSession:
         """Run one step of the plan, or resume it."""
-        sandbox = self.manager.sandbox
-        assert sandbox is not None  # the node before has ensured it
-        agent: MultiStepAgent = self.agent.updated({"web_env": dict(sandbox.settings or {})})
-        if state.get("application_platform") == "desktop" and self.desktop is not None:
-            agent = self.desktop
+        sandbox = self._sandbox()
+        settings: dict[str, Any] = {"web_env": dict(sandbox.settings or {})}
+        if sandbox.computer is not None:
+            settings = {"computer": sandbox.computer}
+        agent: WebAgent = self.agent.updated(settings)
         folder = self.folder / f"{_name(state)}-step-{number}"
         resumed = is_journal(folder)
         if resumed:

@@ -1,22 +1,26 @@
 """`SandboxManager`: a sandbox for one or several runs, made or given, renewed and ended.
 
-A provider makes the sandboxes: browsers of a browser server (`BrowserSandboxes`), or virtual
-machines of e2b (`ck_web.e2b_sandboxes`).
+A provider makes the sandboxes: browsers of a browser server (`BrowserSandboxes`), desktops of this
+machine (`DesktopSandboxes`), or virtual machines of e2b (`ck_web.e2b_sandboxes`).
 """
 
 from __future__ import annotations
 
+import base64
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from ck_pro.exceptions import BrowserServerError, ConfigError, LeaseExpired
+from ck_pro.exceptions import BrowserServerError, ConfigError, EnvironmentFailure, LeaseExpired
 from ck_web.browser.client import BrowserClient
 from ck_web.browser.client import Sandbox as BrowserSandbox
 from ck_web.browser.config import WebEnvConfig
 from ck_web.browser.lease import LAST_SECONDS, BrowserLease
+from ck_web.desktop import DesktopComputer, DesktopConfig
 
 PLATFORMS = ("browser", "desktop")
 """The values of `application_platform`."""
@@ -47,12 +51,20 @@ class Sandbox:
         url: address of its browser server.
         expires_at: its end in seconds since 1970; None if there is none.
         settings: settings for the agent's `web_env`.
+        computer: the open `Computer` of a desktop, for `ComputerAgent(computer=...)`; None for a
+            browser.
     """
 
     id: str
     url: str
     expires_at: float | None = None
     settings: Mapping[str, Any] | None = None
+    computer: Any = None
+
+    @property
+    def platform(self) -> str:
+        """Its `application_platform`."""
+        return "browser" if self.computer is None else "desktop"
 
     @property
     def seconds_left(self) -> float:
@@ -258,3 +270,51 @@ class BrowserSandboxes:
         if token:
             settings["token"] = token
         return Sandbox(leased.id, leased.url, leased.expires_at, settings)
+
+
+class DesktopSandboxes:
+    """Makes desktops on this machine. They have no lease, and end with this process.
+
+    Args:
+        config: the settings of a desktop, or a dict of them.
+        workdir: working directory of its programs.
+    """
+
+    def __init__(
+        self,
+        config: DesktopConfig | Mapping[str, Any] | str | None = None,
+        *,
+        workdir: str | Path = ".",
+    ):
+        self.config, self.workdir = config, workdir
+        self._count = 0
+
+    def create(self, lease_seconds: float | None) -> Sandbox:
+        """See `SandboxProvider`."""
+        computer = DesktopComputer(self.config, workdir=self.workdir)
+        computer.__enter__()  # `end` closes it
+        self._count += 1
+        return Sandbox(f"desktop-{os.getpid()}-{self._count}", "", computer=computer)
+
+    def connect(self, sandbox_id: str, sandbox_url: str) -> Sandbox:
+        """See `SandboxProvider`."""
+        raise EnvironmentFailure(
+            f"the desktop {sandbox_id} cannot be used: a desktop belongs to the process that made "
+            "it; leave sandbox_id and sandbox_url out"
+        )
+
+    def renew(self, sandbox: Sandbox, lease_seconds: float | None) -> Sandbox:
+        """See `SandboxProvider`."""
+        sandbox.computer.windows()  # health
+        return sandbox
+
+    def screenshot(self, sandbox: Sandbox) -> bytes | None:
+        """See `SandboxProvider`."""
+        return base64.b64decode(sandbox.computer.screenshot().rpartition(",")[2])
+
+    def end(self, sandbox: Sandbox) -> None:
+        """See `SandboxProvider`."""
+        sandbox.computer.close()
+
+    def close(self) -> None:
+        """See `SandboxProvider`; nothing is shared."""

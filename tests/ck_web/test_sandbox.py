@@ -11,10 +11,22 @@ from fake_wire import SHOP, FakeWire
 from web_scripts import web_script
 
 from ck_pro import Status
-from ck_pro.exceptions import BrowserServerError, ConfigError, LeaseExpired
+from ck_pro.exceptions import (
+    BrowserServerError,
+    ConfigError,
+    EnvironmentFailure,
+    LeaseExpired,
+)
 from ck_pro.session import StopReason
 from ck_web import WebAgent, WebEnv, WebEnvConfig
-from ck_web.sandbox import BrowserSandboxes, Sandbox, SandboxManager, application_platform
+from ck_web.desktop import missing_programs
+from ck_web.sandbox import (
+    BrowserSandboxes,
+    DesktopSandboxes,
+    Sandbox,
+    SandboxManager,
+    application_platform,
+)
 
 
 def manager(wire: FakeWire, **given: object) -> SandboxManager:
@@ -126,3 +138,18 @@ def test_settings_without_effect_are_errors() -> None:
         SandboxManager(sandbox_id="b1")
     with pytest.raises(ConfigError, match="at least 120"):
         SandboxManager(lease_seconds=30)
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(bool(missing_programs()), reason=missing_programs() or "")
+def test_a_desktop_is_a_sandbox(tmp_path: Path) -> None:
+    provider = DesktopSandboxes({"width": 320, "height": 240}, workdir=tmp_path)
+    with SandboxManager(provider=provider) as made:
+        sandbox = made.ensure()
+        assert made.ensure() is sandbox and sandbox.platform == "desktop"
+        image = made.screenshot()
+        assert image is not None and image.startswith(b"\x89PNG")
+        assert sandbox.computer.is_open
+    assert not sandbox.computer.is_open
+    with pytest.raises(EnvironmentFailure, match="belongs to the process"):
+        provider.connect("d", "u")

@@ -133,7 +133,10 @@ def test_a_given_sandbox_is_used_and_stays(wire: FakeWire, tmp_path: Path) -> No
         ("no plan", "has no plan"),
         ({"steps": []}, "neither steps nor a question"),
         ({"steps": ["x"], "application_platform": "vscode"}, "known are: browser, desktop"),
-        ({"steps": ["x"], "application_platform": "desktop"}, "no agent for it"),
+        (
+            {"steps": ["x"], "application_platform": "desktop"},
+            "chose a desktop, but the sandbox is a browser",
+        ),
     ],
 )
 def test_an_unusable_plan_is_a_problem(
