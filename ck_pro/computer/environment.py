@@ -154,6 +154,16 @@ class ScreenEnv(Environment):
         self.close()
         return None
 
+    def lease(self) -> dict[str, Any] | None:
+        """Return how to reconnect after a kill; see `Environment.lease`."""
+        lease = getattr(self.computer, "lease", None)
+        return lease() if self._owned and lease is not None else None
+
+    def hold(self, held: bool) -> bool:
+        """Keep the computer if this process is killed; see `Environment.hold`."""
+        hold = getattr(self.computer, "hold", None)
+        return bool(hold(held)) if self._owned and hold is not None else False
+
     def close(self) -> None:
         """Close the computer, unless the caller opened it."""
         owned, self._owned = self._owned, False

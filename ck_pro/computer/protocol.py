@@ -16,7 +16,8 @@ class Computer(Protocol):
     Optional methods: `triple_click(x, y)`; `wait_until_still(first)`, which returns when the
     screen stops changing; `pointer()`, the position of the mouse if screenshots do not show it;
     `describe(x, y)`, what is at a point, for approvers; `status()`, lines about the screen for the
-    model; `suspend()` and `reconnect(lease)`, to keep the computer while its run is paused.
+    model; `suspend()` and `reconnect(lease)`, to keep the computer while its run is paused;
+    `lease()` and `hold(held)`, the same if the process is killed while a person is asked.
     """
 
     @property

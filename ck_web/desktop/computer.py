@@ -107,6 +107,15 @@ class DesktopComputer:
         self._display = PrivateDisplay.reconnect(lease)
         return self._display is not None
 
+    def lease(self) -> dict[str, Any]:
+        """Return what `reconnect` needs if this process is killed while the desktop is held."""
+        return self.display.lease
+
+    def hold(self, held: bool) -> bool:
+        """Keep the desktop for `suspended_seconds` if this process is killed, or stop that."""
+        self.display.hold(self.config.suspended_seconds if held else 0.0)
+        return held
+
     @property
     def display(self) -> PrivateDisplay:
         """The private display.

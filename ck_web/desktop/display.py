@@ -73,13 +73,16 @@ class PrivateDisplay:
 
     def _start(self, width: int, height: int) -> str:
         command = [sys.executable, "-I", "-S", keeper.__file__]
-        process = subprocess.Popen(
-            [*command, str(self.folder), str(width), str(height)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env={"PATH": os.environ.get("PATH", os.defpath)},
-            start_new_session=True,
-        )
+        # it may outlive this process, so it must not keep its standard error open
+        with (self.folder / "keeper.log").open("wb") as log:
+            process = subprocess.Popen(
+                [*command, str(self.folder), str(width), str(height)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                start_new_session=True,
+            )
         assert process.stdout is not None
         with process.stdout as output:
             report = _object(output.readline())
@@ -125,13 +128,21 @@ class PrivateDisplay:
         listed = self._ask({"status": True})["programs"]
         return [(each["command"][0], each["exit_code"]) for each in listed]
 
+    def hold(self, seconds: float) -> None:
+        """Keep the display open for so many seconds if this process is killed; 0 revokes that."""
+        self._ask({"hold": seconds})
+
+    @property
+    def lease(self) -> dict[str, Any]:
+        """What `reconnect` needs."""
+        return {"folder": str(self.folder), "display": self.name}
+
     def suspend(self, seconds: float) -> dict[str, Any]:
         """Disconnect; the display stays open for so many seconds. Return what `reconnect` needs."""
         with self._closing:
             self._ask({"keep": seconds})
             self._disconnect()
-        until = time.time() + seconds
-        return {"folder": str(self.folder), "display": self.name, "expires_at": until}
+        return {**self.lease, "expires_at": time.time() + seconds}
 
     def close(self) -> None:
         """End the display and its programs. Later calls have no effect."""

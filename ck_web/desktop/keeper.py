@@ -7,8 +7,10 @@ one JSON object per line; each gets one line as the reply:
     {"status": true}                              -> {"programs": [{"command", "exit_code"}]}
     {"keep": 1800}      the display stays open for so many seconds after the owner disconnects
     {"close": true}     the display and its programs end
+    {"hold": 1800}      the same as `keep` if the owner is killed; 0 revokes it
 
-If the owner disconnects in another way (it was killed), the display ends at once.
+If the owner disconnects in another way (it was killed), the display ends at once, unless it is
+held.
 """
 
 from __future__ import annotations
@@ -114,6 +116,7 @@ def _answer(display: Display, asked: dict[str, Any]) -> dict[str, Any]:
 
 def _serve(display: Display, owner: socket.socket) -> float:
     """Serve one owner; return for how many seconds the display stays open after it left."""
+    held = 0.0
     with owner, owner.makefile("rw", encoding="utf-8") as stream:
         for line in stream:
             asked = json.loads(line)
@@ -121,9 +124,10 @@ def _serve(display: Display, owner: socket.socket) -> float:
                 stream.write("{}\n")
                 stream.flush()
                 return float(asked.get("keep", 0))
+            held = float(asked.get("hold", held))
             stream.write(json.dumps(_answer(display, asked)) + "\n")
             stream.flush()
-    return 0.0
+    return held
 
 
 def main(folder: Path, width: int, height: int) -> None:
