@@ -43,8 +43,8 @@ def test_repeated_steps_lead_to_a_notice_and_then_end_the_run() -> None:
     session = a.run("t")
     assert (session.status, session.stop_reason) == (Status.PROBLEM, StopReason.STUCK)
     assert len(session.steps) == 4
-    assert "repeated the same action 2 times" in prompts(a)[2]
-    assert "the same thing" not in prompts(a)[1]
+    assert "repeated the same step 2 times" in prompts(a)[2]
+    assert "repeated the same" not in prompts(a)[1]
 
 
 def test_cycles_count_as_repeats_and_equal_code_leads_to_a_notice() -> None:
