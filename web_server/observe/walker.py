@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 PARTS = (
     "safe", "dom", "geometry", "visibility", "hit_test", "page_records", "tables", "roles",
-    "typography", "names", "states", "near", "hints", "covers", "scroll_state", "messages",
-    "text", "walk", "containers", "offscreen", "interactive", "rows", "tags", "frames", "page",
-    "readable_fields", "shown_text", "readable_html", "table_rows", "editable_text",
-    "text_search", "action_targets", "usage", "reading_uses", "field_actions", "pointer_actions",
-    "target",
+    "typography", "names", "states", "near", "hints", "colors", "covers", "scroll_state",
+    "messages", "text", "walk", "containers", "offscreen", "interactive", "rows", "tags",
+    "frames", "page", "readable_fields", "shown_text", "readable_html", "table_rows",
+    "editable_text", "text_search", "action_targets", "usage", "reading_uses", "field_actions",
+    "pointer_actions", "target",
 )  # fmt: skip
 MAX_FRAME_LEVELS = 6
 _MANY_PLACES = 20_000

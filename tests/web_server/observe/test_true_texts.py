@@ -198,3 +198,26 @@ def test_reading_has_the_text_of_style_sheets_and_of_pictures(lab: Lab) -> None:
 def test_a_field_without_a_name_has_the_text_beside_it(lab: Lab, html: str, near: str) -> None:
     lines = [line for line in lab.lines(html) if re.match("textbox|combobox|checkbox|radio", line)]
     assert re.findall(r" near: (.*?)(?= \w+: |$)", lines[0]) == ([near] if near else [])
+
+
+DOTS = "<style>.dot { display: inline-block; width: 9px; height: 9px }</style>"
+
+
+def dot(color: str) -> str:
+    return f"<span class='dot' style='background: {color}'></span>"
+
+
+def test_the_colour_of_a_dot_is_shown_where_colours_differ(lab: Lab) -> None:
+    rows = f"<tr><td>{dot('#d22')}<td>north<tr><td>{dot('#2a4')}<td>south"
+    shown = lab.lines(f"{DOTS}<table border=1>{rows}</table><p>{dot('orange')} east</p>")
+    assert shown == [
+        "table ''",
+        "row '(red) | north'",
+        "row '(green) | south'",
+        "StaticText '(orange) east'",
+    ]
+
+
+def test_dots_of_one_colour_are_decoration(lab: Lab) -> None:
+    rows = f"<tr><td>{dot('#d22')}<td>north<tr><td>{dot('#d22')}<td>south"
+    assert lab.lines(f"{DOTS}<table border=1>{rows}</table>")[1] == "row '| north'"

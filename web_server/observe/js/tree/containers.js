@@ -7,6 +7,7 @@
 /* global nameOf, pseudoText -- names.js */
 /* global plain, statesOf -- states.js */
 /* global otherTextPairs -- shown_text.js */
+/* global colorMark -- colors.js */
 /* global scrollPairs -- scroll_state.js */
 /* global addText, flushText -- text.js */
 /* global CONTAINERS, IN_VIEW, MAX_POSSIBLE_HOSTS, PSEUDO_START, clean, contextInside, flagsFor -- walk.js */
@@ -63,6 +64,9 @@ function visitHeading(element, rect, inner, context) {
 
 // Landmarks, lists and groups get a line if their content does.
 function visitContainer(element, role, rect, inner, context) {
+  const color = context.mute || inner.invisible || !inner.inView ? '' : colorMark(element, rect, inner.style);
+  if (color && context.row) context.row.addText(` ${color} `);
+  else if (color) addText(context, element, PSEUDO_START['::before'], `${color} `, true);
   if (inner.inView && walk.possibleHosts.length < MAX_POSSIBLE_HOSTS
       && mayHideShadow(element, tagOf(element), rect, inner.style)) walk.possibleHosts.push(idOf(element));
   const scroll = inner.inView && inner.style.overflowX !== 'visible' ? scrollPairs(element, inner.style) : [];

@@ -6,6 +6,7 @@
 /* global forgetTables -- tables.js */
 /* global referenced -- names.js */
 /* global forgetCharts -- hints.js */
+/* global forgetColors -- colors.js */
 /* global fillIds -- covers.js */
 /* global flushText -- text.js */
 /* global LONG_NAME, clean, visit, walk:writable -- walk.js */
@@ -96,6 +97,7 @@ function observe(options) {
   pullRecords(document);
   forgetTables();
   forgetCharts();
+  forgetColors();
   forgetVisibility();
   const root = rootElementOf(document);
   const scroller = scrollerOf(document) || root;
