@@ -81,10 +81,15 @@ class ExposedFunctions:
         unlisted = self._run.agent.unlisted()
         return ToolRegistry([f for f in self.registry if f.name not in unlisted])
 
+    @functools.cached_property
+    def unlisted(self) -> set[str]:
+        """Names of the functions that prompts name only where files are."""
+        return self._run.agent.unlisted()
+
     @property
     def listed(self) -> ToolRegistry:
         """The functions that a request offers; those for files only if there are documents."""
-        unlisted = self._run.agent.unlisted()
+        unlisted = self.unlisted
         if unlisted and (
             self._run.task_files or any(map(is_document, files_in(self._run.workdir)))
         ):
@@ -94,8 +99,7 @@ class ExposedFunctions:
     @functools.cached_property
     def for_files(self) -> list[str]:
         """The short definitions of the functions for files."""
-        names = self._run.agent.unlisted()
-        return [f.get_function_definition(True) for f in self.registry if f.name in names]
+        return [f.get_function_definition(True) for f in self.registry if f.name in self.unlisted]
 
     @functools.cached_property
     def by_name(self) -> dict[str, Callable[..., Any]]:

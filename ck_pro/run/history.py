@@ -55,10 +55,11 @@ class History:
 
     def prompt_values(self) -> dict[str, Any]:
         """Return the template values: the steps, and the steps as messages and as text."""
+        messages, starts = self._layout()
         return {
             "recent_steps": self.steps(),
-            "history": self.messages(),
-            "history_starts": self.starts(),
+            "history": messages,
+            "history_starts": starts,
             "recent_steps_str": self.text(),
         }
 
@@ -68,20 +69,19 @@ class History:
         A cycle of equal steps at the end is not there: a weak model would continue the pattern.
         `notices` shows it once.
         """
-        first = self._first()
-        window = [*itertools.chain.from_iterable(self._shown[first : self._end(first)])]
-        around = [[{"role": "user", "content": t} for t in part] for part in self._around(first)]
-        return [*around[0], *window, *around[1]]
+        return self._layout()[0]
 
-    def starts(self) -> dict[int, int]:
-        """Return the index of each step's first message in `messages()`."""
+    def _layout(self) -> tuple[list[dict[str, Any]], dict[int, int]]:
+        """Return `messages()`, and the index of each step's first message in them."""
         first = self._first()
-        at = len(self._around(first)[0])
-        found = {}
+        before, after = (
+            [{"role": "user", "content": text} for text in part] for part in self._around(first)
+        )
+        messages, starts = before, {}
         for number in range(first, self._end(first)):
-            found[number] = at
-            at += len(self._shown[number])
-        return found
+            starts[number] = len(messages)
+            messages += self._shown[number]
+        return [*messages, *after], starts
 
     def _end(self, first: int) -> int:
         """Return the index after the last step in `messages()`, before a cycle of equal steps."""
