@@ -365,9 +365,9 @@ class Browser:
             RequestRefused: the action failed.
             ToolError: the server returned no data, or a value cannot be used.
         """
-        self.send(action)
+        message = self.send(action)
         if self._data is None:
-            raise ToolError(f"the browser server is too old for {action.name}: update it")
+            raise ToolError(f"{action.name} returned no data: {message}")
         return self._data
 
     def send(self, action: BrowserAction) -> str:

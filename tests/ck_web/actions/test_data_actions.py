@@ -88,7 +88,7 @@ def test_data_goes_to_the_code_and_a_line_to_the_log(wire: FakeWire, tmp_path: P
         ]
     )
     wire.data = {}
-    with pytest.raises(ToolError, match="too old for fetch"):
+    with pytest.raises(ToolError, match="fetch returned no data: done"):
         functions["fetch"](URL)
     env.close()
 

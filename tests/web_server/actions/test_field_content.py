@@ -136,6 +136,22 @@ def test_an_editor_that_draws_its_text_is_read_and_edited_whole(
     assert "line 6\nline 8\n" in value(client, field)
 
 
+def test_an_editable_document_in_a_frame_is_edited(client: Client) -> None:
+    PAGES["/editable-body"] = "<body contenteditable><p>one</p><p>two <b>bold</b></p></body>"
+    PAGES["/frames-editable"] = "<title>F</title><iframe src=/editable-body></iframe>"
+    client.open("/frames-editable")
+    body = client.id_of("generic '' value: one")
+    edit(client, body, "one\ntwo", "1\n2")
+    assert value(client, body) == "1\n2 bold"
+
+
+def test_an_editor_without_a_text_is_an_error(client: Client) -> None:
+    PAGES["/drawn"] = (DRAWN % ("CodeMirror", 1, "false")).replace("() => text,", "() => ({}),")
+    client.open("/drawn")
+    client.act("value", targetId=client.id_of("textbox"), status=409)
+    assert "returns no text" in client.message
+
+
 def test_a_read_only_editor_is_not_edited(client: Client) -> None:
     PAGES["/drawn"] = DRAWN % ("CodeMirror", 1, "true")
     client.open("/drawn")

@@ -128,3 +128,40 @@ def test_tables_without_header_or_borders_count_if_there_are_no_others(client: C
     client.open("/two")
     table(client, status=404)
     assert "the page has no table" in client.message
+
+
+def test_a_grid_that_draws_rows_on_scrolling_is_not_taken_for_whole(client: Client) -> None:
+    row = "<div role=row style='position:absolute;top:%dpx'><span role=gridcell>r%d</span></div>"
+    rows = "".join(row % (i * 30, i) for i in range(8))
+    PAGES["/drawn-rows"] = (
+        "<title>V</title><div role=grid style='height:200px;overflow:auto'>"
+        f"<div style='height:30000px;position:relative'>{rows}</div></div>"
+    )
+    client.open("/drawn-rows")
+    table(client, status=409)
+    assert "has 8 rows in the document now, and space for more" in client.message
+    assert len(table(client, start=0)["rows"]) == 8
+    spacer = "<tr style='height:9000px'><td></td></tr>"
+    PAGES["/spaced-rows"] = f"<title>S</title><table><tr><th>a<tr><td>b{spacer}</table>"
+    client.open("/spaced-rows")
+    table(client, status=409)
+    assert "space for more" in client.message
+    tall = "".join(f"<tr style='height:50px'><td>{i}" for i in range(40))
+    PAGES["/boxed-rows"] = (
+        "<title>B</title><div style='height:99px;overflow:auto'>"
+        f"<table><tr><th>a{tall}</table></div>"
+    )
+    client.open("/boxed-rows")
+    assert table(client)["total"] == 41
+
+
+def test_tables_in_frames_and_shadow_trees_are_counted(client: Client) -> None:
+    rows = "<table border=1><tr><th>{0}<tr><td>{0}1</table>"
+    PAGES["/framed-table"] = rows.format("f")
+    PAGES["/all-tables"] = (
+        f"<title>A</title><div id=h></div><iframe src=/framed-table></iframe>{rows.format('m')}"
+        f"<script>h.attachShadow({{mode: 'closed'}}).innerHTML = '{rows.format('s')}'</script>"
+    )
+    client.open("/all-tables")
+    found = [table(client, actionValue=str(n))["rows"] for n in (1, 2, 3)]
+    assert found == [[["s"], ["s1"]], [["f"], ["f1"]], [["m"], ["m1"]]]

@@ -168,6 +168,13 @@ def test_line_breaks_of_a_value_are_marked(lab: Lab) -> None:
     assert lines[1] == "textbox 'B' multiline: true value: x \u21b5 y"
 
 
+def test_words_that_a_style_sheet_separates_are_not_glued_in_reading(lab: Lab) -> None:
+    block = "<span style='display: block'>a</span><a href=x style='display: flex'>b</a>c"
+    assert read(lab, f"<div>{block}</div>").split() == ["a", "[b](x)", "c"]
+    inline = "x<span style='display: inline-block'>y</span>z <i>p</i>q"
+    assert read(lab, f"<p>{inline}</p>") == "x y z *p*q"
+
+
 def test_reading_has_the_text_of_style_sheets_and_of_pictures(lab: Lab) -> None:
     html = (
         "<style>.q::before { content: 'No. ' } .q::after { content: ' done' }"

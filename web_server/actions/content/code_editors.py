@@ -25,8 +25,15 @@ class CodeEditor:
         self._handle = handle
 
     async def text(self) -> str:
-        """Return the whole text."""
-        return str(await self._handle.evaluate("editor => editor.text()"))
+        """Return the whole text.
+
+        Raises:
+            Conflict: the editor returns something else.
+        """
+        text = await self._handle.evaluate("editor => editor.text()")
+        if not isinstance(text, str):
+            raise Conflict("the script of the page's editor returns no text")
+        return text
 
     async def fixed(self) -> bool:
         """Return whether the text is read-only."""

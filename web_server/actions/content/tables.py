@@ -81,6 +81,11 @@ def _check_complete(label: str, found: dict[str, Any]) -> None:
             f"{label} has {count:,} rows, and the document only {total:,} of them: the page loads "
             "others when you scroll in the table or page on; start=0 returns those that it has"
         )
+    if found["later"]:
+        raise Conflict(
+            f"{label} has {total:,} rows in the document now, and space for more: the page loads "
+            "others when you scroll in the table; start=0 returns those that it has"
+        )
     if rows < total:
         raise Conflict(
             f"{label} has {total:,} rows, and one call returns {rows:,} of them: call it with "

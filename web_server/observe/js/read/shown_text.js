@@ -50,7 +50,7 @@ function cellText(cell, isHeader) {
 
 function textInside(element, mode) {
   const style = getComputedStyle(element);
-  let text = pseudoPart(element, style, '::before', mode);
+  let text = shownPseudo(element, style, '::before', mode);
   for (const child of composedChildren(element)) {
     const type = typeOf(child);
     if (type === 3) {
@@ -63,7 +63,7 @@ function textInside(element, mode) {
       text = withChild(text, child, mode);
     }
   }
-  return text + pseudoPart(element, style, '::after', mode);
+  return text + shownPseudo(element, style, '::after', mode);
 }
 
 function withChild(text, element, mode) {
@@ -88,7 +88,7 @@ function withChild(text, element, mode) {
   return text + apart + part + apart;
 }
 
-function pseudoPart(element, style, which, mode) {
+function shownPseudo(element, style, which, mode) {
   if (style.visibility !== 'visible') return '';
   const text = pseudoText(element, which).replace(ICON_LETTERS, '');
   if (!/\S/.test(text) || mode !== 'all' && isUnseen(element, style)) return '';

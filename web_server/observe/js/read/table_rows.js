@@ -10,6 +10,8 @@
 const TABLE_ROLES = /^(table|grid|treegrid)$/;
 const CELL_ROLES = /^(cell|gridcell|columnheader|rowheader)$/;
 const MAX_SPAN = 1000;
+const EMPTY_SPACE = 500; // pixels
+const SOME_WORDS = 200; // characters
 const MAX_CELL = 20000; // characters
 
 // Whether an element is a table of data, as the observation lists them.
@@ -123,9 +125,9 @@ function isHeader(row) {
   return row.cells.length > 0 && row.cells.every((cell) => roleOf(cell) === 'columnheader');
 }
 
-// The rows of a table that are not hidden: {header, total, width, count, titles, rows}. `header`: how many
-// rows are headers, whose texts are `titles`; `total`: rows in the document; `width`: columns; `count`:
-// how many rows there are if the page says so; `rows`: the texts from row `start`, within both limits.
+// The rows of a table that are not hidden. `header`: how many rows are headers, whose texts are `titles`;
+// `total`: rows in the document; `width`: columns; `count`: how many rows there are if the page says so;
+// `later`: whether there seem to be more; `rows`: the texts from row `start`, within both limits.
 function tableRows(table, start, maxRows, maxText) {
   forgetTables();
   forgetVisibility();
@@ -146,7 +148,25 @@ function tableRows(table, start, maxRows, maxText) {
     rows.push(row);
   }
   const count = Math.max(numberIn(table, 'aria-rowcount'), lines.length);
-  return { header, total: lines.length, width: columns.length, count, titles: lines.slice(0, header).map(textsOf), rows };
+  const later = count === lines.length && loadsOnScroll(table, all.map((row) => row.element));
+  const titles = lines.slice(0, header).map(textsOf);
+  return { header, total: lines.length, width: columns.length, count, later, titles, rows };
+}
+
+// Whether most of the space for rows is empty, so that the page adds rows when it is scrolled: there is an
+// empty row of great height, or a box that scrolls has little more than the rows.
+function loadsOnScroll(table, rows) {
+  const rects = rows.map((row) => row.getBoundingClientRect()).filter((rect) => rect.height > 0);
+  if (!rects.length) return false;
+  const filled = Math.max(...rects.map((rect) => rect.bottom)) - Math.min(...rects.map((rect) => rect.top));
+  if (rows.some((row) => !/\S/.test(row.textContent) && row.getBoundingClientRect().height > EMPTY_SPACE)) return true;
+  const words = table.textContent.length;
+  for (let e = rows[0]; e && e.nodeType === 1 && e.localName !== 'body'; e = composedParent(e)) {
+    if (e.textContent.length > words + SOME_WORDS) return false;
+    if (e.scrollHeight > e.clientHeight && getComputedStyle(e).overflowY !== 'visible'
+        && e.scrollHeight - filled > Math.max(filled, EMPTY_SPACE)) return true;
+  }
+  return false;
 }
 
 // The columns in which a cell begins. Others only continue a cell that spans too many.

@@ -30,7 +30,7 @@
 /* global visitInteractive -- interactive.js */
 /* global iconText, visitRow -- rows.js */
 /* global TAG_HANDLERS, visitGauge, visitImage -- tags.js */
-/* exported CONTAINERS, INTERACTIVE, IN_VIEW, LONG_NAME, MAX_POSSIBLE_HOSTS, PSEUDO_START, REMOTE_FRAME */
+/* exported CONTAINERS, INLINE_TAGS, INTERACTIVE, IN_VIEW, LONG_NAME, MAX_POSSIBLE_HOSTS, PSEUDO_START, REMOTE_FRAME */
 /* exported addSpace, boxOf, clean, contextInside, flagsFor, overlaps, put, record, visit, visitChildren */
 /* exported visitNode, walk */
 

@@ -77,9 +77,9 @@ function selectPart(element, start, end) {
     return element.selectionStart === start && element.selectionEnd === end;
   }
   const root = editableRoot(element);
-  root.focus();
+  if (!root.contains(root.getRootNode().activeElement)) root.focus();
   const range = rangeOfText(root, start, end);
   const selection = root.ownerDocument.getSelection();
   selection.setBaseAndExtent(range.startContainer, range.startOffset, range.endContainer, range.endOffset);
-  return true;
+  return root.contains(root.getRootNode().activeElement);
 }
