@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,20 +136,18 @@ class WebEnv(Environment):
             return ErrorObservation(text=f"a browser cannot do a '{name}' action"), ""
         declared, browser = ACTIONS[action.name], self._browser
         with self._lock, browser.explain_errors():
-            state = browser.state
-            named = declared.describe(action, lambda t: browser.describe_element(t, state))
-            browser.state = replace(
-                state, curr_step=state.curr_step + 1, action_string=named, error_message=""
-            )
+            state, failure = browser.state, ""
+            browser.state = replace(state, curr_step=state.curr_step + 1, error_message="")
             try:
                 self._check_setting(declared)
                 result = declared.execute(action, browser)
-                named = declared.describe(action, lambda t: browser.describe_element(t, state))
             except (RequestRefused, ToolError) as e:
-                reason = browser.failure(e)
+                failure = browser.failure(e)
                 browser.unchanged += 1
-                browser.state = replace(browser.state, error_message=reason)
-                report = f"{named} failed: {reason}"
+            named = declared.describe(action, partial(browser.describe_element, state=state))
+            browser.state = replace(browser.state, action_string=named, error_message=failure)
+            if failure:
+                report = f"{named} failed: {failure}"
                 return ErrorObservation(text=report), report
             summary = declared.report(result)
             report = f"{named}: {summary}" if summary else ""

@@ -78,8 +78,7 @@ class ExposedFunctions:
     @functools.cached_property
     def defined(self) -> ToolRegistry:
         """The functions that the rules of every prompt define."""
-        unlisted = self._run.agent.unlisted()
-        return ToolRegistry([f for f in self.registry if f.name not in unlisted])
+        return ToolRegistry([f for f in self.registry if f.name not in self.unlisted])
 
     @functools.cached_property
     def unlisted(self) -> set[str]:
