@@ -119,13 +119,18 @@ def _update_answers(event: JournalEvent, answers: list[GivenAnswer]) -> None:
 
 
 def _update_approvals(event: JournalEvent, approvals: list[GivenApproval]) -> None:
-    """Add the approval that an event gives, or remove the one that it uses."""
+    """Add the approval that an event gives, or remove the one that it uses.
+
+    A run that stops again without a kill drops the approvals that it did not use.
+    """
     if event["kind"] == EventKind.RESUMED and event["data"].get("approved"):
         approvals.append(event["data"]["approved"])
     elif event["kind"] == EventKind.APPROVED:
         used = GivenApproval(session=event["sid"], action=event["data"]["action"])
         if used in approvals:
             approvals.remove(used)
+    elif event["kind"] == EventKind.STATUS and event.get("parent") is None:
+        approvals.clear()
 
 
 def _add_usage(event: JournalEvent, usage: PriorUsage) -> None:

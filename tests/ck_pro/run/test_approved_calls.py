@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from agent_trees import Watched, call, code
 
-from ck_pro import Journal, MultiStepAgent
+from ck_pro import AgentSession, Journal, MultiStepAgent
 from ck_pro.exceptions import InputError
 from ck_pro.journal import read_events
 from ck_pro.language import text_of
 from ck_pro.model import Reply
-from ck_pro.run.approvals import same_action
+from ck_pro.run.approvals import same_action, waiting_approval
+from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.run.resume import read_interrupted_run
 from ck_pro.session import Status
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tools.human import AskHumanTool
@@ -149,3 +151,28 @@ def test_the_environments_of_a_run_are_held_while_a_person_is_asked(tmp_path: Pa
     assert held == [True] and not environment.held
     leased = [e["data"]["lease"] for e in read_events(tmp_path / "j") if e["kind"] == "leased"]
     assert leased == [{"where": "desk"}]
+
+
+def test_a_fork_does_not_use_the_environment_of_its_original() -> None:
+    found = InterruptedSession(AgentSession("t"))
+    facts = {"sid": "s", "parent": None, "i": 0, "phase": None, "time": 1.0}
+    found.apply({"kind": "leased", "data": {"lease": {"browserId": "b1"}}, **facts})  # type: ignore[typeddict-item]
+    assert found.lease == {"browserId": "b1"}
+    found.apply({"kind": "resumed", "data": {"redo": False, "learned": ""}, **facts})  # type: ignore[typeddict-item]
+    assert found.lease == {"browserId": "b1"}, "a killed resume reconnects as well"
+    found.apply({"kind": "forked", "data": {"origin": "o", "at": 1}, **facts})  # type: ignore[typeddict-item]
+    assert found.lease is None
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_an_unused_approval_outlives_a_kill_but_no_other_stop(tmp_path: Path, killed: bool) -> None:
+    team = Watched({"main:action": [code("work('pay')"), code("stop('x')")]}, **GATED)
+    team.run(tmp_path / "run")
+    events = list(read_events(tmp_path / "run"))
+    (approval,) = [waiting_approval(read_interrupted_run(events)[0])]  # type: ignore[arg-type]
+    resumed = {"redo": False, "learned": "", "approved": approval}
+    status = events[-1]
+    events.append({**status, "kind": "resumed", "data": resumed})
+    events += [] if killed else [status]
+    main, _ = read_interrupted_run(events)
+    assert main is not None and main.approvals == ([approval] if killed else [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,37 @@ def test_a_stop_of_the_guard_keeps_the_browser_of_a_sub_agent(
     assert session.status is Status.DONE
     assert [body["targetId"] for body in wire.acted] == ["5"] and not wire.browsers
     assert wire.count("getBrowser") == 1
+
+
+def test_an_approval_is_void_after_the_person_left_the_page(wire: FakeWire, tmp_path: Path) -> None:
+    model = web_script("click(5)\nstop('bought')")
+    buying = agent("web", wire, model=model, approver={"stop": ["Buy"]}, planning="off")
+    wire.target_facts = {"target": "button 'Buy'"}
+    with Journal(tmp_path / "j") as journal:
+        session = buying.run("t", journal=journal, workdir=tmp_path / "w")
+    assert session.status is Status.SENSITIVE_ACTION
+    wire.browsers["b1"]["history"].append("http://shop.test/lamps")
+    with Journal(tmp_path / "j") as journal:
+        session = buying.resume(journal=journal, workdir=tmp_path / "w", approve=True)
+    assert session.status is Status.SENSITIVE_ACTION and not wire.acted
+    assert "http://shop.test/lamps" in session.message, "the model did not look again"
+    assert wire.count("getBrowser") == 1, "the person's page was lost"
+
+
+def test_a_killed_run_uses_the_browser_of_a_given_server_again(
+    wire: FakeWire, tmp_path: Path
+) -> None:
+    shopping = agent("web", wire, model=web_script("click(3)", "stop('found')"), planning="off")
+    with Journal(tmp_path / "j") as journal:
+        steps = shopping.run("t", journal=journal, workdir=tmp_path / "w", stream=True)
+        next(steps)
+        shutil.copytree(tmp_path / "j", tmp_path / "killed")
+        leased = dict(wire.browsers)
+        steps.close()
+    wire.browsers.update(leased)  # a killed process closes nothing
+    again = agent("web", wire, model=web_script("stop('found')"), planning="off")
+    with Journal(tmp_path / "killed") as journal:
+        session = again.resume(journal=journal, workdir=tmp_path / "w")
+    assert session.status is Status.DONE and wire.count("getBrowser") == 1
+    state = session.steps[-1]["action"]["web_state_before"]
+    assert (state["browser_id"], state["title"]) == ("b1", "Lamps")
