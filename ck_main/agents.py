@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from ck_pro.interrupts import quit_on_interrupt
+
+    quit_on_interrupt()
+
 import sys
 
 import click

@@ -35,9 +35,10 @@ def test_every_command_is_a_module_that_can_be_run() -> None:
         spec = find_spec(module)
         assert spec is not None and spec.origin is not None
         if spec.submodule_search_locations is not None:
-            assert find_spec(f"{module}.__main__") is not None
-        else:
-            assert '__name__ == "__main__"' in Path(spec.origin).read_text()
+            spec = find_spec(f"{module}.__main__")
+            assert spec is not None and spec.origin is not None
+        source = Path(spec.origin).read_text()
+        assert '__name__ == "__main__"' in source and "quit_on_interrupt()" in source
 
 
 def test_the_version_has_one_source(capsys: pytest.CaptureFixture[str]) -> None:
