@@ -6,11 +6,12 @@ import copy
 import functools
 import inspect
 import json
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from ck_pro.config.initializable import type_adapter
 from ck_pro.exceptions import ConfigError, ToolError
@@ -74,8 +75,8 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
     if returns:
         result = bare_annotation(signature.return_annotation)
     text = str(signature.replace(parameters=shown, return_annotation=result))
-    for model in {m for p in signature.parameters.values() for m in _models_in(p.annotation)}:
-        text = text.replace(f"{model.__module__}.{model.__qualname__}", model.__name__)
+    for one in {m for p in signature.parameters.values() for m in _classes_in(p.annotation)}:
+        text = text.replace(f"{one.__module__}.{one.__qualname__}", one.__name__)
     return text
 
 
@@ -96,7 +97,7 @@ def described_parameters(function: Callable[..., Any]) -> str:
         if name == "return":
             continue
         annotated = typing.get_origin(annotation) is typing.Annotated
-        if not (annotated or _models_in(annotation)):
+        if not (annotated or _classes_in(annotation)):
             continue
         schema = dict(_schema(annotation))
         text = schema.pop("description", "") if annotated else ""
@@ -176,7 +177,8 @@ def _schema(annotation: Any) -> dict[str, Any]:
 
 def _new_schema(annotation: Any) -> dict[str, Any]:
     try:
-        return TypeAdapter(annotation).json_schema()
+        schema: dict[str, Any] = _without_titles(TypeAdapter(annotation).json_schema())
+        return schema
     except PydanticUserError:  # such as a data frame
         return {}
 
@@ -184,8 +186,19 @@ def _new_schema(annotation: Any) -> dict[str, Any]:
 _cached_schema = functools.lru_cache(maxsize=1024)(_new_schema)
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the pydantic models in a type: of `list[Order]`, `Order`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in typing.get_args(annotation) for model in _models_in(inner)]
+def _without_titles(schema: Any) -> Any:
+    """Return a schema without its titles, which repeat the names of fields and types."""
+    if isinstance(schema, list):
+        return [_without_titles(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    titled = isinstance(schema.get("title"), str)  # else it is a field with this name
+    return {k: _without_titles(v) for k, v in schema.items() if not (titled and k == "title")}
+
+
+def _classes_in(annotation: Any) -> list[type]:
+    """Return the classes in a type that are not Python's own: of `list[Order]`, `Order`."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        own = annotation.__module__.partition(".")[0] in sys.stdlib_module_names
+        return [] if own and annotation.__module__ != "__main__" else [annotation]
+    return [one for inner in typing.get_args(annotation) for one in _classes_in(inner)]

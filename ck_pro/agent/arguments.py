@@ -14,6 +14,9 @@ from ck_pro.run.results import jsonable
 from ck_pro.session import AgentSession
 from ck_pro.session.memory import Memory
 
+_MEMORY_CHARS = 120_000
+"""Characters of earlier runs that a session keeps as its memory."""
+
 
 def check_types(journal: Any, budget: Any) -> None:
     """Raise InputError if an argument is not a journal or a budget."""
@@ -67,5 +70,5 @@ def prepare_session(
     session.info.update(jsonable(info))
     if memory is not None:
         sources = memory if isinstance(memory, list | tuple) else [memory]
-        session.info["memory"] = Memory.of(*sources).get_memories()
+        session.info["memory"] = Memory.of(*sources).latest(_MEMORY_CHARS)
     return session

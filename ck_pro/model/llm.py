@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -90,8 +91,8 @@ class LLM(KwargsInitializable):
                 completions. Its errors are not retried, except `Transient`.
             settings: settings of `LLM`, such as `price`.
         """
-        if not callable(function):
-            raise ConfigError(f"LLM.of: {function!r} is not a function")
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise ConfigError(f"LLM.of: {function!r} is not a plain function")
         return cls(backend=FunctionBackend(function), **settings)
 
     def __call__(

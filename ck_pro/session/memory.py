@@ -65,6 +65,16 @@ class Memory:
         """Return the entries in order; with `limit`, only the latest ones."""
         return list(self._entries if limit is None else self._entries[-limit:] if limit else [])
 
+    def latest(self, chars: int) -> list[MemoryEntry]:
+        """Return the latest entries whose contents have at most `chars` characters in total."""
+        kept: list[MemoryEntry] = []
+        for entry in reversed(self._entries):
+            chars -= len(entry["content"])
+            if chars < 0:
+                break
+            kept.append(entry)
+        return kept[::-1]
+
     def __iter__(self) -> Iterator[MemoryEntry]:
         return iter(self._entries)
 

@@ -173,6 +173,15 @@ def test_a_session_is_the_memory_of_the_next_run(tmp_path: Path) -> None:
     assert "User: Twice four?" in prompts(agent)[3] and "As before, 8." in prompts(agent)[3]
 
 
+def test_the_memory_of_a_chain_of_runs_is_bounded() -> None:
+    agent = Agent(generate_response=lambda prompt: "x" * 20_000)
+    session = agent.run("t0")
+    for number in range(1, 9):
+        session = agent.run(f"t{number}", memory=session)
+    assert sum(len(entry["content"]) for entry in session.info["memory"]) <= 120_000
+    assert session.info["memory"][-2] == {"type": "user", "content": "t7"}
+
+
 def test_a_memory_can_be_made_from_texts_and_is_bounded() -> None:
     memory = Memory([{"type": "user", "content": "My name is Ada."}])
     memory.add_memory({"type": "environment", "content": "x" * 50_000})

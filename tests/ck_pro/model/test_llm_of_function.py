@@ -69,8 +69,13 @@ def test_errors_of_the_function_are_one_line() -> None:
         LLM.of(filtered)("t")
     with pytest.raises(ModelRefused, match="returned int; return the reply as text"):
         LLM.of(lambda prompt: 3)("t")
-    with pytest.raises(ConfigError, match="3 is not a function"):
-        LLM.of(3)  # type: ignore[arg-type]
+
+    async def later(prompt: Any) -> str:
+        return "x"
+
+    for wrong in (3, later):
+        with pytest.raises(ConfigError, match="is not a plain function"):
+            LLM.of(wrong)  # type: ignore[arg-type]
 
 
 def test_a_cancel_does_not_wait_for_the_function() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +26,15 @@ class Address(BaseModel):
 
     street: str
     zip: str = Field(min_length=4)
+
+
+class Book(BaseModel):
+    title: str
+
+
+class Genre(Enum):
+    NOVEL = "novel"
+    ESSAY = "essay"
 
 
 class Order(BaseModel):
@@ -74,6 +84,19 @@ def test_the_schema_has_models_literals_and_fields() -> None:
     assert schema["properties"]["tip"]["minimum"] == 0
     assert schema["properties"]["goods"]["items"] == {"$ref": "#/$defs/Order"}
     assert set(schema["$defs"]) == {"Order", "Address"}  # where the references point to
+    assert '"title"' not in json.dumps(schema)
+
+
+def test_enums_and_fields_named_title_are_described() -> None:
+    def lend(book: Book, genre: Genre) -> str:
+        return f"{book.title!r} {genre}"
+
+    made = tool(lend)
+    assert made.parameters["properties"]["book"]["properties"] == {"title": {"type": "string"}}
+    text = made.get_function_definition(short=False)
+    assert "lend(book: Book, genre: Genre)" in text and '"enum": ["novel", "essay"]' in text
+    session = run(calls(("lend", {"book": {"title": 3}, "genre": "poem"})), "x", tools=[made])
+    assert "Input should be 'novel' or 'essay' (got 'poem')" in observed(session)
 
 
 def test_a_definition_for_prompts_explains_models_and_limits() -> None:
