@@ -16,7 +16,7 @@ from ck_pro.events import (
     Observation,
     ToolCall,
 )
-from ck_pro.exceptions import CKError, GuardStopped
+from ck_pro.exceptions import Cancelled, CKError, GuardStopped
 from ck_pro.journal.masking import MASK
 
 
@@ -161,6 +161,8 @@ def _review(approver: Approver, action: Action) -> Decision:
     """Return the decision of an approver; stop the run if the approver fails."""
     try:
         decision = approver.review(action)
+    except Cancelled:  # the run was cancelled while the approver waited for the user
+        raise
     except Exception as e:  # noqa: BLE001 - the action was not approved
         return Decision(
             "stop", f"the approver failed on {describe(action)}: {type(e).__name__}: {e}"

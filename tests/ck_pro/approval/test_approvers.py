@@ -21,7 +21,7 @@ from ck_pro.approval import (
     approver_of,
 )
 from ck_pro.events import Action, BrowserAction, CmdRunAction, ComputerAction, SafetyCheck, ToolCall
-from ck_pro.exceptions import ConfigError
+from ck_pro.exceptions import Cancelled, ConfigError
 from ck_pro.session import Status, StopReason
 from ck_pro.testing import ScriptedLLM
 
@@ -105,6 +105,15 @@ def test_without_a_terminal_the_run_stops(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     session = run("terminal", call("erase", path="a"))
     assert session.status is Status.SENSITIVE_ACTION and "no terminal" in session.message
+
+
+def test_a_cancel_while_the_user_is_asked_leaves_the_run_in_progress() -> None:
+    class Waiting:
+        def review(self, action: Action) -> Decision:
+            raise Cancelled("the run was cancelled before the user answered")
+
+    session = run(Waiting(), call("erase", path="a"))
+    assert (session.status, session.stop_reason) == (Status.IN_PROGRESS, StopReason.CANCELLED)
 
 
 def test_a_function_approves_rejects_or_stops() -> None:
