@@ -48,6 +48,9 @@ async def settle(session: Session, tab: Tab, options: ObserveOptions | None = No
         event = page_handle.settler.quiet_event
         page_handle.observer.observe_when(event, options.scope, options.fulltree)
     settled = await _settle_page(session, page_handle)
+    if settled.invalid:
+        name, message = map(quoted, settled.invalid)
+        session.pending.note(f"the form was not sent: the field {name} is invalid: {message}")
     if settled.copied:
         keeping = session.clipboard.keep(session)
         if copied := await page_handle.guard(keeping, session.deadline.to_act()):

@@ -55,6 +55,7 @@ class Settled:
         changed: whether the document changed.
         late: whether a limit ended the wait.
         copied: whether the page copied something.
+        invalid: name and message of the field because of which a form was not sent; else empty.
         failure: why a navigation failed, or empty.
         unseen: whether the page may have changed undetected: the focus is in a frame of another
             origin, or a canvas is in view.
@@ -65,6 +66,7 @@ class Settled:
     changed: bool = False
     late: bool = False
     copied: bool = False
+    invalid: tuple[str, ...] = ()
     failure: str = ""
     unseen: bool = False
     observed: bool = False
@@ -204,6 +206,7 @@ class Settler:
         self._blank = bool(quiet["blank"])
         self._grows = bool(quiet["grows"])
         settled.copied = settled.copied or quiet["copied"]
+        settled.invalid = tuple(map(str, quiet["invalid"] or ()))
         self.linked_download = next(iter(quiet["downloads"]), self.linked_download)
         return True
 

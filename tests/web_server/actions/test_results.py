@@ -50,3 +50,24 @@ def test_texts_in_alerts_errors_and_toasts_are_messages(client: Client) -> None:
     client.open("/toasts")
     client.act("click", "button 'Save'")
     assert message_texts(client) == ["Saved", "Too short", "Live"]
+
+
+PAGES[
+    "/required"
+] = """<title>Required</title><form onsubmit="document.title = 'sent'; return false">
+    <label>Mail <input type=email required></label><button>Send</button></form>"""
+
+
+def test_a_form_that_the_browser_did_not_send_is_reported(client: Client) -> None:
+    client.open("/required")
+    client.act("click", "button 'Send'")
+    (event,) = client.view["events"]
+    assert event.startswith("the form was not sent: the field 'Mail' is invalid: 'Please fill")
+    client.act("type", "textbox 'Mail'", actionValue="ada")
+    assert client.view["events"] == []
+    client.act("click", "button 'Send'")
+    assert len(client.view["events"]) == 1
+    client.act("type", "textbox 'Mail'", actionValue="a@b.example")
+    assert client.view["events"] == []
+    assert "Tab 0 (current): sent" in client.act("click", "button 'Send'")
+    assert client.view["events"] == []

@@ -2,7 +2,7 @@
 // `TOKEN` is the secret under which timers.js answers.
 /* global TOKEN */
 /* global changes, restlessCount, stopWatching, takeDirty, watch -- changes.js */
-/* global clickedDownloads, startAction, takeCopied -- user_events.js */
+/* global clickedDownloads, invalidField, startAction, takeCopied -- user_events.js */
 /* global awaitAnimations, changesUnseen, isAnimating, nextFrame, pause -- motion.js */
 /* global isBlank -- blank.js */
 /* global scrollPage -- scroll.js */
@@ -71,7 +71,7 @@ globalThis.ckSettle = {
     const unseen = changesUnseen();
     const blank = isNew && isBlank();
     return {
-      changes, late, copied: takeCopied(), downloads: clickedDownloads(), unseen, blank,
+      changes, late, copied: takeCopied(), downloads: clickedDownloads(), invalid: invalidField(), unseen, blank,
       grows: isNew && late && elementCount() >= size + GROWTH, restless: restlessCount, seen: !blank && ask('still'),
     };
   },
