@@ -175,7 +175,9 @@ def _review(approver: Approver, action: Action) -> Decision:
 def _without_secret(action: Action) -> Action:
     """Return the action without the secret that it types."""
     if isinstance(action, BrowserAction) and action.secret and action.value:
-        return action.model_copy(update={"value": MASK})
+        texts = {key: MASK for key, text in action.arguments.items() if isinstance(text, str)}
+        hidden = {"value": MASK, "arguments": {**action.arguments, **texts}}
+        return action.model_copy(update=hidden)
     if isinstance(action, ComputerAction) and action.secret and action.text:
         return action.model_copy(update={"text": MASK})
     return action

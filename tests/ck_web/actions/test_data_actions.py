@@ -9,7 +9,8 @@ import pytest
 from fake_wire import FakeWire
 from web_scripts import web_env
 
-from ck_pro.approval import describe
+from ck_pro.approval import Decision, describe, require_approval
+from ck_pro.events import Action
 from ck_pro.exceptions import ParseError, ToolError
 from ck_pro.executor import CodeExecutor
 from ck_pro.run.results import code_observation
@@ -139,6 +140,19 @@ def test_an_edit_has_both_texts() -> None:
     for wrong in ("edit [4]", "edit [4] new text", 'edit [4] ["", "x"]'):
         with pytest.raises(ParseError, match="edit needs the old text and the new one"):
             parse_action(wrong)
+
+
+def test_both_texts_of_an_edit_are_hidden_from_an_approver_in_a_secret_field() -> None:
+    seen: list[str] = []
+
+    class Shown:
+        def review(self, action: Action) -> Decision:
+            seen.append(str(action))
+            return Decision("approve")
+
+    edit = parse_action('edit [4] ["4111", "4222"]').model_copy(update={"secret": True})
+    require_approval(Shown(), edit)
+    assert "4111" not in seen[0] and "4222" not in seen[0] and "'***'" in seen[0]
 
 
 @pytest.mark.integration
