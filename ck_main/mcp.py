@@ -8,14 +8,9 @@ if __name__ == "__main__":
     quit_on_interrupt()
 
 import logging
-import signal
 import sys
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # Ctrl-C during the imports ends the process without a traceback; `run_command` undoes this
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import click
 
