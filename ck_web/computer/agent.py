@@ -152,6 +152,18 @@ target_url is the start page. Several calls may run concurrently."""
                 f"{', '.join(missing)}"
             )
 
+    def used_settings(self) -> dict[str, Any]:
+        """Return the settings that a run uses: of the browser only if the computer is one."""
+        used = {k: v for k, v in super().used_settings().items() if k not in ("web_env", "desktop")}
+        match self.computer:
+            case "browser":
+                return {**used, "web_env": self.web_env}
+            case "desktop":
+                return {**used, "desktop": self.desktop}
+            case BrowserComputer() as computer:
+                return {**used, "web_env": computer.config}
+        return used
+
     def functions(self) -> ToolRegistry:
         """Return the active functions; a desktop has none of the browser's."""
         found = super().functions()

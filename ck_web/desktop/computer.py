@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,8 @@ _MAX_NOTCHES = 50
 _MAX_TEXT = 10_000
 _CHUNK = 200  # characters per command, which is limited in time
 _KEY_DELAY_MS = 3
+_LOOKUP_DELAY_MS = 150
+_PARTS = re.compile(rf"[\x00-\x7f]{{1,{_CHUNK}}}|[^\x00-\x7f]")
 _COMMAND_SECONDS = 20.0
 _LOOK_SECONDS = 0.04
 _STEP_SECONDS = 0.02
@@ -193,14 +196,17 @@ class DesktopComputer:
     def type(self, text: str) -> None:
         """Type a text at the focus; a newline is the key Enter.
 
+        A character beyond ASCII takes 0.15 s, and a busy program may miss it.
+
         Raises:
             ToolError: the text is too long.
         """
         if len(text) > _MAX_TEXT:
             raise ToolError(f"the text has {len(text):,} characters; type at most {_MAX_TEXT:,}")
-        for start in range(0, len(text), _CHUNK):
-            part = text[start : start + _CHUNK]
-            self._run("type", "--delay", _KEY_DELAY_MS, "--", part)
+        for part in _PARTS.findall(text):
+            # a character without a key gets one for a moment: the program must look it up in time
+            delay = _KEY_DELAY_MS if part.isascii() else _LOOKUP_DELAY_MS
+            self._run("type", "--delay", delay, "--", part)
 
     def keypress(self, keys: list[str], ms: int = 0) -> None:
         """Press keys together, and hold them for milliseconds."""
@@ -310,6 +316,7 @@ class DesktopComputer:
 
         Raises:
             ToolError: it failed.
+            EnvironmentFailure: the display has ended.
         """
         environment = {"PATH": os.environ.get("PATH", os.defpath), **self.display.environment}
         if lang := os.environ.get("LC_ALL") or os.environ.get("LANG"):
@@ -327,6 +334,7 @@ class DesktopComputer:
         except subprocess.TimeoutExpired:
             raise EnvironmentFailure(f"xdotool {words[0]} did not end in time") from None
         if check and done.returncode:
+            self.display.programs()  # raises if the display has ended
             reason = done.stderr.strip().splitlines()
             raise ToolError(reason[-1] if reason else f"xdotool failed ({done.returncode})")
         return done.stdout

@@ -24,7 +24,6 @@ from ck_web.desktop.framebuffer import Framebuffer
 
 _START_SECONDS = 20.0
 _REPLY_SECONDS = 10.0
-_END_SECONDS = 10.0
 _FAMILY_WILD = 0xFFFF
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 
@@ -124,8 +123,15 @@ class PrivateDisplay:
             raise EnvironmentFailure(f"cannot start {command[0]!r}: {reply['error']}")
 
     def programs(self) -> list[tuple[str, int | None]]:
-        """Return name and exit code of each program; None for one that runs."""
-        listed = self._ask({"status": True})["programs"]
+        """Return name and exit code of each program; None for one that runs.
+
+        Raises:
+            EnvironmentFailure: the X server has ended.
+        """
+        reply = self._ask({"status": True})
+        if "error" in reply:
+            raise EnvironmentFailure(f"the desktop {self.name} failed: {reply['error']}")
+        listed = reply["programs"]
         return [(each["command"][0], each["exit_code"]) for each in listed]
 
     def hold(self, seconds: float) -> None:
@@ -152,15 +158,7 @@ class PrivateDisplay:
             with suppress(EnvironmentFailure):
                 self._ask({"close": True})
             self._disconnect()
-        self._wait_for_end()
         remove_folder(self.folder)
-
-    def _wait_for_end(self) -> None:
-        """Wait until the keeper has ended its processes, which removes the X server's lock file."""
-        lock = Path(f"/tmp/.X{self.name.removeprefix(':')}-lock")
-        end = time.monotonic() + _END_SECONDS
-        while lock.exists() and time.monotonic() < end:
-            time.sleep(0.01)
 
     def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -6,7 +6,7 @@ one JSON object per line; each gets one line as the reply:
     {"start": ["xterm"], "environment": {...}}   -> {"number": 0}
     {"status": true}                              -> {"programs": [{"command", "exit_code"}]}
     {"keep": 1800}      the display stays open for so many seconds after the owner disconnects
-    {"close": true}     the display and its programs end
+    {"close": true}     the display and its programs end before the reply
     {"hold": 1800}      the same as `keep` if the owner is killed; 0 revokes it
 
 If the owner disconnects in another way (it was killed), the display ends at once, unless it is
@@ -77,11 +77,19 @@ class Display:
         return len(self.programs) - 1
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the programs with their exit codes; None for one that runs."""
+        """Return the programs with their exit codes; None for one that runs.
+
+        Raises:
+            RuntimeError: the X server has ended.
+        """
+        if self._server.poll() is not None:
+            raise RuntimeError(f"its X server ended with exit code {self._server.returncode}")
         return [{"command": c, "exit_code": p.poll()} for c, p in self.programs]
 
     def close(self) -> None:
-        """End all programs, then the X server."""
+        """End all programs, then the X server. Later calls have no effect."""
+        if self._server.poll() is not None and all(p.poll() is not None for _, p in self.programs):
+            return
         for _, program in self.programs:
             _signal_group(program, signal.SIGTERM)
         for _, program in self.programs:
@@ -105,13 +113,12 @@ def _signal_group(program: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _answer(display: Display, asked: dict[str, Any]) -> dict[str, Any]:
-    if "start" in asked:
-        try:
-            number = display.start(asked["start"], asked["environment"], asked["folder"])
-        except (OSError, RuntimeError) as e:
-            return {"error": str(e)}
-        return {"number": number}
-    return {"programs": display.status()}
+    try:
+        if "start" in asked:
+            return {"number": display.start(asked["start"], asked["environment"], asked["folder"])}
+        return {"programs": display.status()}
+    except (OSError, RuntimeError) as e:
+        return {"error": str(e)}
 
 
 def _serve(display: Display, owner: socket.socket) -> float:
@@ -121,6 +128,8 @@ def _serve(display: Display, owner: socket.socket) -> float:
         for line in stream:
             asked = json.loads(line)
             if "close" in asked or "keep" in asked:
+                if "close" in asked:
+                    display.close()
                 stream.write("{}\n")
                 stream.flush()
                 return float(asked.get("keep", 0))

