@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,19 +53,16 @@ def place_files(workdir: Path, files: Iterable[Path | str]) -> None:
     """Copy files into a working directory; link large ones.
 
     Raises:
-        InputError: a file cannot be copied.
+        OSError: a file cannot be copied.
     """
     for given in files:
         path = Path(given).resolve()
         target = workdir / path.name
-        try:
-            if path.stat().st_size >= LARGE_FILE:
-                target.unlink(missing_ok=True)
-                target.symlink_to(path)
-            elif not (target.exists() and os.path.samefile(path, target)):  # noqa: PTH121
-                shutil.copyfile(path, target)
-        except OSError as e:
-            raise InputError(f"files: {path}: {e.strerror or e}") from None
+        if path.stat().st_size >= LARGE_FILE:
+            target.unlink(missing_ok=True)
+            target.symlink_to(path)
+        elif not (target.exists() and target.samefile(path)):
+            shutil.copyfile(path, target)
 
 
 def given_files(info: Mapping[str, Any]) -> list[TaskFile]:

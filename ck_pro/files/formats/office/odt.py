@@ -17,6 +17,7 @@ from ...xml import OfficeZip, local
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _MAX_REPEATED = 1000
+_MARGINS = "headers and footers"
 
 
 class Reader(Document):
@@ -28,6 +29,12 @@ class Reader(Document):
         self._zip = OfficeZip(path)
         self._root = self._zip.root("content.xml")
         self._changes = _tracked(self._root)
+        styles = self._zip.root("styles.xml")
+        self._margins = [
+            one
+            for one in (styles.iter() if styles is not None else ())
+            if local(one) in ("header", "footer") and "".join(one.itertext()).strip()
+        ]
         self._pages = [one for one in self._root.iter() if local(one) == "page"]
         self._open: list[str] = []
         """Ids of the tracked insertions that are open."""
@@ -46,13 +53,20 @@ class Reader(Document):
 
     def parts(self) -> Sequence[Part]:
         if not self._pages:
-            return [Part("text", "text")]
+            margins = [Part(_MARGINS, _MARGINS)] if self._margins else []
+            return [Part("text", "text"), *margins]
         return [Part(str(n), f"slide {n}") for n in range(1, len(self._pages) + 1)]
 
     def blocks(self, part: str) -> Iterator[str]:
+        if part == _MARGINS:
+            for one in self._margins:
+                yield from self._blocks(one)
+            return
         yield from self._blocks(self._of(part))
 
     def tables(self, part: str) -> list[list[Row]]:
+        if part == _MARGINS:
+            return []
         return [self._rows(one) for one in self._of(part).iter(f"{_TABLE}table")]
 
     def _of(self, part: str) -> Any:

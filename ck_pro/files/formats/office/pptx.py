@@ -98,8 +98,11 @@ class Reader(Document):
             chart = shape.chart
             title = chart.chart_title.text_frame.text if chart.has_title else ""
             yield f"[chart: {title or 'without a title'}]"
-            for table in _chart_tables(chart):
-                yield from ("| " + " | ".join(row) + " |" for row in table)
+            try:
+                for table in _chart_tables(chart):
+                    yield from ("| " + " | ".join(row) + " |" for row in table)
+            except (NotImplementedError, KeyError, ValueError):  # kinds that the library lacks
+                yield "[the data of this chart cannot be read; render the slide]"
         elif shape.has_text_frame:
             for paragraph in shape.text_frame.paragraphs:
                 yield "  " * paragraph.level + paragraph.text.replace("\v", "\n")
