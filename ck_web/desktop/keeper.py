@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -168,6 +169,7 @@ def main(folder: Path, width: int, height: int) -> None:
                     seconds = 0.0
         finally:
             display.close()
+            shutil.rmtree(folder, ignore_errors=True)  # a killed owner cannot remove it
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def test_the_desktop_of_a_killed_process_ends(tmp_path: Path) -> None:
         folder = process.stdout.readline().strip()
         assert len(servers(folder)) == 1
         process.kill()
-    until(lambda: not servers(folder))
+    until(lambda: not servers(folder) and not Path(folder).exists())
 
 
 @needs_desktop
