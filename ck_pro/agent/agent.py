@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,14 +11,13 @@ from ck_pro.agent import stop_reasons
 from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
-    read_actions,
 )
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
-from ck_pro.agent.end_phase import ask_for_result, end_values
-from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
-from ck_pro.agent.prompts import prompt_values, state_values
-from ck_pro.agent.turns import end_session, keeps_resources, open_turn, record_turn
+from ck_pro.agent.prompts import prompt_values
+from ck_pro.agent.run_end import finalize_after_limit, record_finalized, release
+from ck_pro.agent.steps import actions_of, decide_and_act, end_result, forms, next_step, resume_step
+from ck_pro.agent.turns import end_session, open_turn, record_turn
 from ck_pro.agent.typed_actions import carry_out, is_typed
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
@@ -44,20 +42,15 @@ from ck_pro.events.journal_events import (
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
     AwaitingHuman,
-    ConfigError,
-    ContentFiltered,
-    EnvironmentFailure,
     InputError,
     LimitReached,
-    ModelError,
-    ParseError,
 )
 from ck_pro.journal import Journal
-from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_thought_code
+from ck_pro.language import parse_thought_code
 from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
-from ck_pro.run.kept import keep_resources, take_over
-from ck_pro.run.results import AgentResult, code_observation, final_result, with_note
+from ck_pro.run.kept import take_over
+from ck_pro.run.results import AgentResult, code_observation, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted
 from ck_pro.run.run import EventSink, Run, run_of
 from ck_pro.run.task_files import FILES, describe_files, place_files
@@ -66,8 +59,6 @@ from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.memory import Memory
 from ck_pro.session.observed import combine_observations, observation_text
 from ck_pro.session.rows import Step
-
-_log = logging.getLogger(__name__)
 
 
 class MultiStepAgent(AgentSettings):
@@ -321,15 +312,15 @@ class MultiStepAgent(AgentSettings):
                     break
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
-                yield self._next_step(run)
+                yield next_step(self, run)
                 if session.run is not run:
                     return  # suspended by the consumer of the steps
             reason, message = stop_reasons.normal_stop_reason(session, self.name, limit)
             if session.steps:
-                self._record_finalized(run)
+                record_finalized(self, run)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
-            self._finalize_after_limit(run)
+            finalize_after_limit(self, run)
         except BaseException as e:
             error, (reason, message) = e, stop_reasons.classify_failure(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
@@ -340,7 +331,7 @@ class MultiStepAgent(AgentSettings):
                 raise
         finally:
             if session.run is not None:  # else it was suspended
-                self._release(run, reason, message, error)
+                release(self, run, reason, message, error)
 
     def step(self, session: AgentSession, state: Mapping[str, Any]) -> Step:
         """Observe, plan, decide and act once; return the step."""
@@ -352,9 +343,9 @@ class MultiStepAgent(AgentSettings):
             run.start_step()
         run.emit(ProgressKind.STEP_STARTED)
         if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
-            observation = self._resume_step(run, interrupted)
+            observation = resume_step(self, run, interrupted)
         else:
-            observation = self._decide_and_act(run, state)
+            observation = decide_and_act(self, run, state)
         run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
         if interrupted is not None:
             run.show_unused_answers()
@@ -369,9 +360,9 @@ class MultiStepAgent(AgentSettings):
         if kwargs is None:
             run.history.condense()
             kwargs = self.step_prepare(session, session.state)
-        extra = self.language.call_kwargs([*run.functions.listed, *self._forms()])
+        extra = self.language.call_kwargs([*run.functions.listed, *forms(self)])
         reply = self._call_model(session, "action", kwargs, **extra)
-        return self._read_actions(run, reply)
+        return actions_of(self, run, reply)
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Execute actions: the second half of a step. Return the step's observation."""
@@ -391,7 +382,7 @@ class MultiStepAgent(AgentSettings):
         results = FinalResults(output=found["output"], log=found["log"])
         parsed: ParsedReply = {}
         if self.templates.get("end") and (self.end_always or session.finish is None):
-            answered, parsed = self._ask_for_result(run, found)
+            answered, parsed = end_result(self, run, found)
             results = answered or results
         data: EndData = {**parsed, "final_results": results}
         run.record(EventKind.END, data, phase="end")
@@ -423,7 +414,7 @@ class MultiStepAgent(AgentSettings):
             case CodeAction(code=code, note=note):
                 return with_note(note, code_observation(run.run_code(code)))
             case ToolCall(name=name, arguments=arguments, note=note):
-                return with_note(note, call_function(run, name, arguments, self._forms()))
+                return with_note(note, call_function(run, name, arguments, forms(self)))
             case FinishAction(output=output, log=log):
                 run.record(EventKind.FINISH, FinishData(output=output, log=log))
                 return output
@@ -475,6 +466,11 @@ class MultiStepAgent(AgentSettings):
         """
         return model or self.model
 
+    @property
+    def parses_itself(self) -> bool:
+        """Whether a subclass overrides `_parse_output`."""
+        return type(self)._parse_output is not MultiStepAgent._parse_output
+
     def _parse_output(self, reply: str) -> ParsedReply:
         """Return `thought` and `code` of a reply. Override it for a model that writes code in
         another form: the agent then runs the returned code."""
@@ -513,101 +509,6 @@ class MultiStepAgent(AgentSettings):
         """Call `step`."""
         return self.step(session, session.state)
 
-    def _next_step(self, run: Run) -> Step:
-        """Call `step`; an override that does no step would loop forever."""
-        session, resumes = run.session, run.interrupted is not None
-        before = len(session.steps)
-        step = self._take_step(session)
-        if len(session.steps) == before and not resumes:
-            raise ConfigError(
-                f"{type(self).__name__}.step did no step (it returned {type(step).__name__}): "
-                "call and return super().step(session, state)"
-            )
-        return step
-
-    def _decide_and_act(
-        self, run: Run, state: Mapping[str, Any], recorded: Reply | None = None
-    ) -> Any:
-        """Return the observation of a step, whose reply may be recorded already."""
-        session = run.session
-        try:
-            if recorded is not None:
-                actions = self._read_actions(run, recorded)
-            else:
-                kwargs = self._prepare_action(run, state)
-                actions = self.decide(session, kwargs)
-        except (ParseError, ContentFiltered) as e:
-            return run.record_reply_error(e)
-        return self.act(session, actions)
-
-    def _prepare_action(self, run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values for the action's template; plan first if a plan is due.
-
-        The planner sees the whole history; it is condensed only afterwards.
-        """
-        due = is_plan_due(run)
-        if not due:
-            run.history.condense()
-        kwargs = self.step_prepare(run.session, dict(state))
-        if due:
-            kwargs.update(self._plan(run, kwargs))
-            if run.history.condense():
-                kwargs.update(run.history.prompt_values())
-        return kwargs
-
-    def _resume_step(self, run: Run, interrupted: InterruptedSession) -> Any:
-        """Complete a step that was interrupted after the model had replied."""
-        functions, reply = run.functions, interrupted.reply
-        functions.start_replay(interrupted)
-        try:
-            if (
-                reply is not None
-                and run.has_same_environment()
-                and interrupted.is_replayable(functions.on_resume, run.workdir)
-            ):
-                return self._decide_and_act(run, run.session.state, reply)
-            functions.complete_pending_calls(interrupted)
-            return interrupted.describe_for_model()
-        finally:
-            functions.stop_replay()
-
-    def _read_actions(self, run: Run, reply: Reply) -> list[Action]:
-        custom = type(self)._parse_output is not MultiStepAgent._parse_output
-        return read_actions(run, reply, self._parse_output, custom=custom)
-
-    def _forms(self) -> list[Form]:
-        """Return the forms beside the functions: equal in all prompts of a run except the last,
-        because services put the functions first."""
-        return [PLAN_FORM] if self.active_planning != "off" else []
-
-    def _plan(self, run: Run, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the plan phase; return the template values that it changed."""
-        notices, run.plan_notices = run.plan_notices, []
-        kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
-        extra = self.language.call_kwargs([*run.functions.listed, *self._forms()])
-        reply = self._call_model(run.session, "plan", kwargs, model=self.plan_model, **extra)
-        run.record(EventKind.PLAN, self._parse_output(reply), phase="plan")
-        try:
-            record_plan(run, self.language.read_form(reply, PLAN_FORM))
-        except ParseError as e:
-            report_unreadable_plan(run, e)
-        return state_values(run.session.state)
-
-    def _ask_for_result(
-        self, run: Run, found: Mapping[str, Any]
-    ) -> tuple[FinalResults | None, ParsedReply]:
-        """Run the end phase; see `ask_for_result`."""
-        session, extra = run.session, self.language.call_kwargs([END_FORM])
-
-        def prepare() -> dict[str, Any]:
-            values = self.step_prepare(session, session.state)
-            return {**values, "final_results": found, **end_values(run)}
-
-        def ask(values: Mapping[str, Any]) -> Reply:
-            return self._call_model(session, "end", values, model=self.end_model, **extra)
-
-        return ask_for_result(run, prepare, ask, self._parse_output)
-
     # --- start and end of a run ------------------------------------------------------------
 
     def _drive(self, session: AgentSession, stream: bool, max_steps: int | None) -> Any:
@@ -626,43 +527,3 @@ class MultiStepAgent(AgentSettings):
         session.agent = session.agent or self.name
         run = session.run = Run(self, session)
         return run
-
-    def _record_finalized(self, run: Run) -> None:
-        """Call `finalize`; the return value of an override replaces the recorded result."""
-        given = self.finalize(run.session)
-        if isinstance(given, Mapping) and given.get("output") is not None:
-            results = final_result(given)
-            if results != run.session.final_results:
-                run.record(EventKind.END, EndData(final_results=results), phase="end")
-
-    def _finalize_after_limit(self, run: Run) -> None:
-        """Run the end phase, if there is one and the limit that was reached allows its call."""
-        if not run.session.steps or not self.templates.get("end"):
-            return
-        try:
-            self._record_finalized(run)
-        except (LimitReached, ModelError, EnvironmentFailure) as e:
-            _log.info("%s: no end phase: %s", self.name, e)
-
-    def _release(
-        self, run: Run, reason: StopReason, message: str, error: BaseException | None
-    ) -> None:
-        """Call the hook, release the resources of a run, and record its end."""
-        lease: Any = None
-        if keeps_resources(run, error):
-            run.end_children()
-            stop_reasons.record_ending(run, reason, message, error)
-            run.session.run, run.waits_for_turn = run, True
-            return
-        variables = stop_reasons.collected_variables(run, reason)
-        try:
-            if stop_reasons.waits_for_user(error, run):
-                lease = run.suspend_environment()
-            elif (
-                run.parent is not None and self.can_continue and stop_reasons.is_usable(error, run)
-            ):
-                lease = keep_resources(run, self.discard_environment)
-            self.end_run(run.session)
-        finally:
-            run.close()
-            stop_reasons.record_ending(run, reason, message, error, lease, variables)
