@@ -18,6 +18,7 @@ from .opening import open_part
 from .problem import ToolError, library
 
 _MAX_SIDE = 6000
+_INSTEAD = "read its text and tables, or give a PDF of it"
 _MAX_DPI = 400
 _MAX_IMAGE = 80_000_000
 """Pixels of a picture that is read."""
@@ -91,7 +92,7 @@ def _as_pdf(path: Path) -> Path:
     """
     program = shutil.which("soffice") or shutil.which("libreoffice")
     if program is None:
-        raise ToolError("rendering office files needs LibreOffice, which is not installed")
+        raise ToolError(f"rendering Office files needs LibreOffice, not installed; {_INSTEAD}")
     folder = tempfile.mkdtemp(prefix="rendered-")
     options = ["--headless", "--norestore", f"-env:UserInstallation=file://{folder}/profile"]
     subprocess.run(
@@ -102,7 +103,7 @@ def _as_pdf(path: Path) -> Path:
     )
     made = Path(folder) / f"{path.stem}.pdf"
     if not made.exists():
-        raise ToolError("LibreOffice could not convert the file")
+        raise ToolError(f"LibreOffice cannot convert the file in this sandbox; {_INSTEAD}")
     return made
 
 

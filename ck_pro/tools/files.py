@@ -131,11 +131,11 @@ class RenderTool(FileTool):
     def execute(
         self, path: str, page: int = 1, dpi: int = 150, crop: list[float] | None = None
     ) -> str:
-        """Write a page of a PDF, Office file or image as a PNG file, and return its path.
+        """Write a page of a PDF, or an image, as a PNG file, and return its path.
 
         Args:
             path: path of the file.
-            page: number of the page, slide or sheet, from 1.
+            page: number of the page, from 1.
             dpi: resolution.
             crop: [left, top, right, bottom] of the part to keep, each a share from 0 to 1.
         """
@@ -152,7 +152,7 @@ class LookTool(FileTool):
     def execute(
         self, path: str, question: str = "", page: int = 1, crop: list[float] | None = None
     ) -> str:
-        """Show a picture, or a page of a PDF or Office file, to a model, and return its answer.
+        """Show a picture, or a page of a PDF, to a model, and return its answer.
 
         Args:
             path: path of the file.
