@@ -97,8 +97,9 @@ MADE_UP = "Zilmo"
 """The made-up name in the examples of prompts. It occurs in no real task."""
 
 _COPIED = (
-    "The reply copies the example of the instructions, so nothing ran. If a result above answers "
-    "the task, {}. Else write the next step of the task: {}"
+    "The reply copies the example of the instructions, so nothing ran: it contains "
+    "the example's made-up name. If a result above answers the task, {}. "
+    "Else write the next step of the task: {}"
 )
 _COPY = "(A copy of the example.)"
 _TASK_CHARS = 500
