@@ -21,7 +21,7 @@ from ck_main.console import COMMANDS
 
 pytest.importorskip("setuptools", minversion="77")
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
-PACKAGES = ("ck_pro", "ck_web", "ck_main", "web_server")
+PACKAGES = ("ck_pro", "ck_file", "ck_web", "ck_main", "web_server")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 

@@ -139,7 +139,7 @@ def test_chords_change_what_they_should(client: Client) -> None:
     client.act("press", "textbox 'Text'", keys=["Control+a", "Delete"])
     assert "one two" not in client.view["yaml"]
     client.act("type_text", text="new\nlines")
-    assert "value: new lines" in client.view["yaml"]
+    assert "value: new ↵ lines" in client.view["yaml"]
     assert "'chord'" in client.act("press", keys="ctrl+shift+k")
     for keys in ("", "Nokey", "Control+", "Ctrk+a"):
         client.act("press", keys=keys, status=400)
