@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ck_main.output.output_files import check_output, folder_of, write_advice
+from ck_main.output.output_files import check_output, folder_of, superseded_path, write_advice
 from ck_main.output.row import (
     NOT_A_ROW,
     Outcome,
@@ -57,6 +57,8 @@ class RowFile:
         """Ids of rows that were read once and are missing now: a program truncated the file."""
         self.torn: set[str] = set()
         """Ids that torn lines name."""
+        self._replaced: set[str] = set()
+        """Ids of the rows in a file that was replaced; the new file should have them."""
         self._read_to, self._lines = 0, 0
         self._places: list[tuple[str, int, int]] = []  # id, offset and length of every line
         self._damaged: list[tuple[int, int]] = []  # offset and length
@@ -198,7 +200,7 @@ class RowFile:
                 os.close(fd)
                 self._remove_rewriting()
             raise self._unwritable(e) from None
-        self._switch_to(fd)
+        self._switch_to(fd, {name for name, _, _ in places} - self.lost)
         self._read()
 
     def _remove_rewriting(self) -> None:
@@ -243,7 +245,7 @@ class RowFile:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             while not self._is_current():
                 self._record_truncation()
-                self._switch_to(self._open())
+                self._switch_to(self._open(), set(self.done))
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as e:
             raise self._unwritable(e) from None
@@ -271,9 +273,10 @@ class RowFile:
     def _open(self) -> int:
         return os.open(self.path, _FLAGS, 0o644)
 
-    def _switch_to(self, fd: int) -> None:
-        """Switch to another open file and forget what was read."""
+    def _switch_to(self, fd: int, rows: set[str]) -> None:
+        """Switch to another open file, which should have these rows; forget what was read."""
         os.close(self._fd)
+        self._replaced |= rows
         self._fd = fd
         self._forget()
 
@@ -322,7 +325,16 @@ class RowFile:
             self._mark = self._last_row()
         except OSError as e:
             raise self._unwritable(e) from None
-        self.lost = (self.lost | known) - set(self.done)
+        self.lost = (self.lost | known | self._missing()) - set(self.done)
+
+    def _missing(self) -> set[str]:
+        """Return the rows that a new file lacks because it was truncated at once."""
+        missing, self._replaced = self._replaced - set(self.done), set()
+        moved = superseded_path(self.path)
+        if missing and moved.exists():  # `take_out` has removed these
+            with moved.open("rb") as file:
+                missing -= {found.id for found in map(outcome_in, file) if found is not None}
+        return missing
 
     def _remove_hole(self) -> None:
         """Remove the hole at the end of a file that another program extended."""

@@ -365,6 +365,32 @@ def test_a_torn_line_in_the_middle_is_moved_away(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl.torn").read_bytes() == b[:60] + b"\n"
 
 
+def test_rows_of_a_replaced_file_that_is_truncated_at_once_are_known_to_be_lost(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as one, RowFile(path) as two:
+        for name in "abc":
+            one.append(make_row(name))
+        two.refresh()
+        one.sort("cba")  # replaces the file
+        os.truncate(path, path.stat().st_size // 3)
+        two.refresh()
+        assert content(path) == ["c"]
+        assert two.lost == set("ab")
+
+
+def test_rows_that_another_process_took_out_are_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    with RowFile(path) as one, RowFile(path) as two:
+        for name in "abc":
+            one.append(make_row(name))
+        two.refresh()
+        one.take_out(["b"], superseded_path(path))
+        two.refresh()
+        assert two.lost == set() and set(two.done) == set("ac")
+
+
 def test_rows_survive_a_program_that_keeps_truncating_the_file(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     files = [RowFile(path) for _ in range(3)]
