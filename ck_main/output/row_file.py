@@ -245,7 +245,9 @@ class RowFile:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             while not self._is_current():
                 self._record_truncation()
-                self._switch_to(self._open(), set(self.done))
+                # if a person removed the output, its rows are not expected in the new one
+                rows = set(self.done) if self.path.exists() else set()
+                self._switch_to(self._open(), rows)
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as e:
             raise self._unwritable(e) from None
