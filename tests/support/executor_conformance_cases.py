@@ -472,7 +472,7 @@ asyncio.run(main())
 ---
 import asyncio
 async def w(n):
-    await asyncio.sleep(0.001 * (3 - n))
+    await asyncio.sleep(0.2 * (3 - n))
     print("w", n)
     return n
 async def main(): return await asyncio.gather(*(w(i) for i in range(3)))

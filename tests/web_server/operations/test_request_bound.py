@@ -244,6 +244,6 @@ def test_work_in_chromium_is_not_repeated_after_the_deadline(
         late.setattr(deadline, "REQUEST_SECONDS", 0.0)
         late.setattr(SessionRecovery, "_restore", fails)
         where = {"browserId": client.browser, "pageId": client.page}
-        client.post("performAction", **where, actionName="wait", timeout=1)
+        client.post("performAction", **where, actionName="goback")
     assert len(calls) == 1
     assert "Second page" in client.go("/two")
