@@ -301,16 +301,19 @@ class AgentSettings(KwargsInitializable):
         return get_template(name)
 
     def _all_functions(self) -> list[Any]:
-        listed = [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
-        names = {function.name for function in listed}
-        more = [self._function(f) for f in iter_functions(self.file_functions)]
-        return [*listed, *(function for function in more if function.name not in names)]
+        listed, unlisted = self._split_functions()
+        return [*listed, *unlisted]
 
     def unlisted(self) -> set[str]:
         """Return the names of functions that prompts name only where files are."""
+        return {function.name for function in self._split_functions()[1]}
+
+    def _split_functions(self) -> tuple[list[Any], list[Any]]:
+        """Return the listed functions, and those that only `file_functions` names."""
         listed = [self._function(f) for f in iter_functions([*self.sub_agents, *self.tools])]
+        names = {function.name for function in listed}
         more = [self._function(f) for f in iter_functions(self.file_functions)]
-        return {f.name for f in more} - {f.name for f in listed}
+        return listed, [function for function in more if function.name not in names]
 
     def _function(self, named: Any) -> Any:
         """Return the sub-agent or tool for an entry of `sub_agents` or `tools`."""
