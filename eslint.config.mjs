@@ -1,9 +1,9 @@
-// ESLint for the JavaScript that the browser server runs in pages: npm install; make lint
+// ESLint for the scripts that the browser server runs in pages and for the local pages: npm install; make lint
 import js from '@eslint/js';
 import globals from 'globals';
 
 export default [
-  { ignores: ['.venv/**', 'build/**', 'dist/**'] },
+  { ignores: ['.venv/**', 'build/**', 'dist/**', '**/vendor/**'] },
   js.configs.recommended,
   {
     files: ['**/*.js'],
@@ -18,5 +18,9 @@ export default [
       'no-var': 'error',
       'prefer-const': 'error',
     },
+  },
+  {
+    files: ['ck_pro/local_page/static/**/*.js', 'ck_main/viewer/page/**/*.js'],
+    languageOptions: { sourceType: 'module' },
   },
 ];
