@@ -1,11 +1,19 @@
-"""`Environment`: what an agent acts on, besides its Python worker."""
+"""`Environment`: what an agent acts on, besides its Python worker; `Holder` keeps some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ck_pro import threads
 from ck_pro.events import Action, ErrorObservation, Observation
+
+_log = logging.getLogger(__name__)
+_RENEW_SECONDS = 20.0
 
 
 class BoundTool(Protocol):
@@ -89,9 +97,10 @@ class Environment:
         return None
 
     def hold(self, held: bool) -> bool:
-        """Keep the environment if this process is killed, or stop that; see `lease`.
+        """Keep the environment while the run waits for a person, also if this process is killed.
 
-        A run calls it around the time in which it waits for a person.
+        A run calls it with True when the wait starts and every 20 seconds, with False at its end.
+        A lease that needs requests is renewed by it. See `lease`.
 
         Returns:
             Whether the environment is kept.
@@ -101,3 +110,65 @@ class Environment:
     def state(self) -> dict[str, Any]:
         """Return JSON-able facts about the environment for the log, such as the page's URL."""
         return {}
+
+
+@dataclass
+class _Held:
+    environment: Environment
+    waits: int = 0
+
+
+class Holder:
+    """The environments that runs hold while they wait for a person. Thread-safe.
+
+    A person may take hours, and a run that waits sends no requests. So a thread calls
+    `Environment.hold` again and again until no wait is left.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[int, _Held] = {}
+        self._changed = threading.Event()
+        self._renewing = False
+
+    @contextmanager
+    def held(self, environments: Sequence[Environment]) -> Iterator[None]:
+        """Hold some environments; one that another wait also needs stays held afterwards."""
+        with self._lock:
+            for environment in environments:
+                one = self._held.setdefault(id(environment), _Held(environment))
+                one.waits += 1
+                _hold(environment, True)
+            if self._held and not self._renewing:
+                self._renewing = True
+                threads.submit(self._renew)
+        try:
+            yield
+        finally:
+            with self._lock:
+                for environment in environments:
+                    one = self._held[id(environment)]
+                    one.waits -= 1
+                    if not one.waits:
+                        del self._held[id(environment)]
+                        _hold(environment, False)
+                self._changed.set()
+
+    def _renew(self) -> None:
+        while True:
+            self._changed.wait(_RENEW_SECONDS)
+            with self._lock:
+                if not self._held:
+                    self._renewing = False
+                    return
+                if not self._changed.is_set():
+                    for one in self._held.values():
+                        _hold(one.environment, True)
+                self._changed.clear()
+
+
+def _hold(environment: Environment, held: bool) -> None:
+    try:
+        environment.hold(held)
+    except Exception:  # noqa: BLE001 - the next action reports a lost browser
+        _log.exception("%s could not be held", type(environment).__name__)

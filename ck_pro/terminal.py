@@ -9,8 +9,9 @@ import select
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple, TextIO
 
 from ck_pro.exceptions import Cancelled, InputError
 
@@ -20,21 +21,34 @@ LONGEST_LINE = 64 << 20
 """Limit of a line, in bytes."""
 _unread: weakref.WeakKeyDictionary[TextIO, bytearray] = weakref.WeakKeyDictionary()
 """Bytes read from a stream beyond the last line; `_READER` guards them."""
-_asker: contextvars.ContextVar[tuple[threading.Event | None, str]] = contextvars.ContextVar(
-    "asker", default=(None, "the agent")
-)
-"""The run that asks the user in this context: its cancel flag and its agents."""
+
+
+class _Asker(NamedTuple):
+    """The run that asks the user in this context; see `asking_for`."""
+
+    cancel: threading.Event | None = None
+    agents: str = "the agent"
+    held: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+
+
+_NO_RUN = _Asker()
+_asker: contextvars.ContextVar[_Asker] = contextvars.ContextVar("asker", default=_NO_RUN)
 
 
 @contextlib.contextmanager
-def asking_for(cancel: threading.Event, agents: str) -> Iterator[None]:
+def asking_for(
+    cancel: threading.Event,
+    agents: str,
+    held: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+) -> Iterator[None]:
     """Assign the questions that this thread asks the user to a run.
 
     Args:
         cancel: when set, a question ends with Cancelled.
         agents: the run's agent and its callers, as `main/helper`.
+        held: keeps what the run has on lease; see `waiting_for_user`.
     """
-    token = _asker.set((cancel, agents))
+    token = _asker.set(_Asker(cancel, agents, held))
     try:
         yield
     finally:
@@ -43,7 +57,23 @@ def asking_for(cancel: threading.Event, agents: str) -> Iterator[None]:
 
 def asking_agents() -> str:
     """Return the agents of `asking_for`; "the agent" outside of it."""
-    return _asker.get()[1]
+    return _asker.get().agents
+
+
+@contextlib.contextmanager
+def waiting_for_user() -> Iterator[None]:
+    """Keep the browsers of the asking run while it waits for the user's answer.
+
+    All code that waits for a person does so in this context: otherwise the leases expire, because
+    a run renews them only when it acts. `terminal_turn` includes it.
+    """
+    asker = _asker.get()
+    token = _asker.set(asker._replace(held=contextlib.nullcontext))  # once for nested waits
+    try:
+        with asker.held():
+            yield
+    finally:
+        _asker.reset(token)
 
 
 @contextlib.contextmanager
@@ -56,13 +86,14 @@ def terminal_turn(cancel: threading.Event | None = None) -> Iterator[None]:
     Raises:
         Cancelled: `cancel` was set while the thread waited.
     """
-    cancel = cancel or _asker.get()[0]
-    while not _READER.acquire(timeout=_POLL_SECONDS):
-        _check(cancel)
-    try:
-        yield
-    finally:
-        _READER.release()
+    cancel = cancel or _asker.get().cancel
+    with waiting_for_user():
+        while not _READER.acquire(timeout=_POLL_SECONDS):
+            _check(cancel)
+        try:
+            yield
+        finally:
+            _READER.release()
 
 
 def read_line(stream: TextIO, cancel: threading.Event | None = None, *, edit: bool = False) -> str:
@@ -82,7 +113,7 @@ def read_line(stream: TextIO, cancel: threading.Event | None = None, *, edit: bo
         InputError: the line exceeds `LONGEST_LINE`.
         UnicodeDecodeError: the line is not in the stream's encoding.
     """
-    cancel = cancel or _asker.get()[0]
+    cancel = cancel or _asker.get().cancel
     descriptor = _descriptor(stream)
     if descriptor is None:
         return stream.readline()

@@ -277,8 +277,12 @@ class WebEnv(Environment):
             return self._browser.facts_after_kill()
 
     def hold(self, held: bool) -> bool:
-        """Keep the browser if this process is killed; see `Environment.hold`."""
-        return self._browser.lease.hold(held)
+        """Keep the browser, also if this process is killed; see `Environment.hold`."""
+        # without the lock: the approver may ask a person in the middle of an observation
+        kept = self._browser.lease.hold(held)
+        if held:
+            self._browser.lease.renew()
+        return kept
 
     def _check_setting(self, declared: WebAction) -> None:
         """Raise ToolError for an action that a setting switches off."""

@@ -506,8 +506,9 @@ class MultiStepAgent(AgentSettings):
     # --- parts of a step -------------------------------------------------------------------
 
     def _take_step(self, session: AgentSession) -> Step:
-        """Call `step`."""
-        return self.step(session, session.state)
+        """Call `step`; the questions that it asks the user are those of this run."""
+        with self._live(session).asking():
+            return self.step(session, session.state)
 
     # --- start and end of a run ------------------------------------------------------------
 

@@ -42,7 +42,6 @@ from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
-from ck_pro.terminal import asking_for
 from ck_pro.tool import Tool, ToolRegistry
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ class ExposedFunctions:
         call = RecordedCall(_NOT_RECORDED, exposed.name, arguments)
         if not getattr(exposed, "acts_by_run", False):
             review = ToolCall(name=exposed.name, arguments=arguments)
-            with asking_for(self._run.cancel, "/".join(self._run.path)):
+            with self._run.asking():
                 require_approval(self._run.approver, review)
             self._record_start(call)
         return call

@@ -62,7 +62,8 @@ class ModelCaller:
             self._edited_reply = ""
         else:
             try:
-                said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+                with run.asking():
+                    said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
                 reply = ensure_reply(said, prompt, llm)
             except ModelError as e:
                 run.record(EventKind.MODEL_FAILED, _failed_call(e), phase=phase)

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from typing_extensions import Unpack
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover, describe
 from ck_pro.config import iter_nested
-from ck_pro.environment import Environment
+from ck_pro.environment import Environment, Holder
 from ck_pro.events import Action, ComputerAction, ComputerObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
     AnsweredData,
@@ -66,7 +66,7 @@ from ck_pro.run.model_calls import ModelCaller, Prefixes
 from ck_pro.run.resume import NOTICE, prepare_answers
 from ck_pro.run.task_files import TaskFile, given_files
 from ck_pro.session import AgentSession
-from ck_pro.terminal import asking_for
+from ck_pro.terminal import asking_for, waiting_for_user
 from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
 
@@ -100,6 +100,7 @@ class _Tree:
         answers: the user's answers that no session used yet.
         approvals: the user's approvals that no session used yet.
         prefixes: the recent prompts.
+        holder: keeps environments while a run waits for a person.
         lock: orders the events of all runs.
     """
 
@@ -108,6 +109,7 @@ class _Tree:
     answers: Answers
     approvals: Approvals
     prefixes: Prefixes = field(default_factory=Prefixes)
+    holder: Holder = field(default_factory=Holder)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
 
@@ -448,7 +450,7 @@ class Run:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self.check()
         journaled = JournaledEnvironment(self.environment, self.functions)
-        with asking_for(self.cancel, "/".join(self.path)):
+        with self.asking():
             observation = Guard(journaled, self.approver).execute(action)
         if isinstance(observation, ComputerObservation):
             self.record_screen(action, observation)
@@ -518,26 +520,24 @@ class Run:
             return answer.answer
         if self.person is None:
             return None
-        with asking_for(self.cancel, "/".join(self.path)), self.held():
+        with self.asking(), waiting_for_user():
             return self.person.answer(question)
 
+    def asking(self) -> AbstractContextManager[None]:
+        """Assign the questions that this thread asks the user to this run."""
+        return asking_for(self.cancel, "/".join(self.path), self._held)
+
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the environments of this run and its callers if the process is killed meanwhile."""
+    def _held(self) -> Iterator[None]:
+        """Keep the environments of this run and its callers, also if the process is killed."""
         runs: list[Run] = [self]
         while runs[-1].parent is not None:
             runs.append(runs[-1].parent)
-        environments = [run.environment for run in runs]
-        for run, environment in zip(runs, environments, strict=True):
-            if environment is not None:
-                environment.hold(True)
+        pairs = [(run, run.environment) for run in runs if run.environment is not None]
+        with self._tree.holder.held([environment for _, environment in pairs]):
+            for run, _ in pairs:
                 run.record_lease()
-        try:
             yield
-        finally:
-            for environment in environments:
-                if environment is not None:
-                    environment.hold(False)
 
     def _take_approval(self, action: Action) -> bool:
         """Use up the user's approval of an action, and record that; return whether there was one.

@@ -25,7 +25,9 @@ LAST_SECONDS = 60.0
 
 
 class BrowserLease:
-    """A lease of one browser, and the server it runs on. Not thread-safe, except `close`.
+    """A lease of one browser, and the server it runs on.
+
+    Not thread-safe, except `close` and `renew`.
 
     Args:
         config: the settings.
@@ -201,6 +203,20 @@ class BrowserLease:
         if sandbox is not None and server is not None and self._keep_after_exit:
             self._held = server.hold(sandbox.id, _PARKED_SECONDS if held else 0) and held
         return self.survives_kill
+
+    def renew(self) -> None:
+        """Renew the lease now, for a run that waits and sends no requests. Thread-safe."""
+        with self._closing:
+            client, sandbox = self._client, self.sandbox
+        if client is None or sandbox is None:
+            return
+        try:
+            expires_at = self._renewed(client, sandbox)
+        except BrowserServerError:  # the next request reports it
+            return
+        with self._closing:
+            if self.sandbox is not None and self.sandbox.id == sandbox.id:
+                self._hold(replace(sandbox, expires_at=expires_at))
 
     def close(self) -> None:
         """Return the browser, and release a server that this process started.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_trees import Watched, call, code
 
-from ck_pro import AgentSession, Journal, MultiStepAgent
+from ck_pro import LLM, AgentSession, Journal, MultiStepAgent, StopTool
+from ck_pro.approval import TerminalApprover
 from ck_pro.exceptions import InputError
 from ck_pro.journal import read_events
 from ck_pro.language import text_of
 from ck_pro.model import Reply
+from ck_pro.model.backends.manual import ManualBackend
 from ck_pro.run.approvals import same_action, waiting_approval
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import read_interrupted_run
@@ -149,6 +152,38 @@ def test_the_environments_of_a_run_are_held_while_a_person_is_asked(tmp_path: Pa
     with Journal(tmp_path / "j") as journal:
         agent.run("t", journal=journal, workdir=tmp_path, max_steps=1)
     assert held == [True] and not environment.held
+    leased = [e["data"]["lease"] for e in read_events(tmp_path / "j") if e["kind"] == "leased"]
+    assert leased == [{"where": "desk"}]
+
+
+@pytest.mark.parametrize("asks", ["approver", "model"])
+def test_the_environments_of_a_run_are_held_at_every_wait_for_a_person(
+    tmp_path: Path, asks: str
+) -> None:
+    environment = HeldEnvironment()
+    held: list[bool] = []
+
+    class Terminal(StringIO):
+        def readline(self, *args: Any) -> str:
+            held.append(environment.held)
+            return super().readline(*args)
+
+    class WithEnvironment(MultiStepAgent):
+        def init_run(self, session: Any) -> None:
+            session.run.environment = environment
+
+    step, out = code("stop('42', '')"), StringIO()
+    terminal = Terminal("yes\n" if asks == "approver" else f"{step}\n/send\n")
+    settings: dict[str, Any] = {"model": ScriptedLLM([step])}
+    if asks == "approver":
+        settings["approver"] = TerminalApprover(terminal, out)
+    else:
+        settings["model"] = LLM(backend=ManualBackend(terminal, out))
+    agent = WithEnvironment(name="main", tools=[StopTool()], end_always=False, **settings)
+    with Journal(tmp_path / "j") as journal:
+        session = agent.run("t", journal=journal, workdir=tmp_path, max_steps=1)
+    assert session.status is Status.DONE
+    assert held and all(held) and not environment.held
     leased = [e["data"]["lease"] for e in read_events(tmp_path / "j") if e["kind"] == "leased"]
     assert leased == [{"where": "desk"}]
 

@@ -193,3 +193,19 @@ def test_a_killed_run_uses_the_browser_of_a_given_server_again(
     assert session.status is Status.DONE and wire.count("getBrowser") == 1
     state = session.steps[-1]["action"]["web_state_before"]
     assert (state["browser_id"], state["title"]) == ("b1", "Lamps")
+
+
+def test_a_wait_for_a_person_renews_the_lease(wire: FakeWire, tmp_path: Path) -> None:
+    env = WebEnv({"server_url": wire.url, "target_url": SHOP}, workdir=tmp_path)
+    try:
+        before = wire.count("renewBrowser")
+        env.hold(True)
+        env.hold(True)
+        assert wire.count("renewBrowser") == before + 2
+        env.hold(False)
+        assert wire.count("renewBrowser") == before + 2
+        wire.browsers.clear()
+        env.hold(True)  # the next request of the run reports the lost browser
+    finally:
+        env.close()
+    env.hold(True)  # no effect after the end
