@@ -109,6 +109,9 @@ class AgentSettings(KwargsInitializable):
     """The model for calls that ask for a plan; `model` when None."""
     end_model: LLM | None = None
     """The model for the end phase; `model` when None."""
+    model_multimodal: LLM | None = None
+    """The model for prompts with a picture, and for questions of `look`, also in sub-agents;
+    `model` when None."""
     templates: dict[str, Any] = {"action": "agent_action"}
     """Phase ("plan", "action", "end") -> template, or name of a registered one; None turns the
     phase off. `templates["action"].format(...)` returns the prompt."""

@@ -27,6 +27,11 @@ class RunContext(Protocol):
     model: LLM
 
     @property
+    def model_multimodal(self) -> LLM | None:
+        """The model for pictures, of the run's agent or of its nearest caller with one."""
+        ...
+
+    @property
     def workdir(self) -> Path:
         """The working directory of the code and of tools."""
         ...
@@ -73,6 +78,15 @@ class RunContext(Protocol):
         Raises:
             GuardStopped: the approver stops the run.
             EnvironmentFailure: the run has no environment, or the environment failed.
+        """
+        ...
+
+    def show_picture(self, url: str, caption: str) -> bool:
+        """Show a picture in the next prompt; return False if the run stores no prompts.
+
+        Args:
+            url: the picture as a data URL.
+            caption: one line above the picture.
         """
         ...
 

@@ -79,8 +79,6 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
     page_changes: bool = False
     """Show a page that the prompt already contains as its changes since then. Prompts get shorter
     and share a longer prefix. The model must combine the page and its changes."""
-    model_multimodal: LLM | None = None
-    """The model for prompts with a screenshot; `model` if None."""
 
     _state_key: ClassVar[str] = "web_state_before"
 

@@ -464,6 +464,8 @@ class MultiStepAgent(AgentSettings):
             kwargs: the template's values.
             model: the phase's model, if the phase has one.
         """
+        if kwargs.get("pictures") and self.model_multimodal is not None:
+            return self.model_multimodal
         return model or self.model
 
     @property

@@ -28,6 +28,7 @@ from ck_pro.model import Reply
 from ck_pro.run.history import files_in, shortened
 from ck_pro.run.run import Run
 from ck_pro.run.task_files import files_text
+from ck_pro.session.pictures import picture_parts
 from ck_pro.template import register_template
 
 MATERIAL_RULE = """\
@@ -169,6 +170,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "task_files": run.task_files,
         "file_functions": run.functions.for_files,
         "files": files_in(run.workdir, but={one["name"] for one in run.task_files}),
+        "pictures": picture_parts(session),
         "step_limit": run.step_limit(),
     }
 
@@ -265,7 +267,8 @@ class PromptParts:
         if not (values.get("repeats") or values.get("copied_example")):
             parts.append(f"# Example of a reply\n{self.example}")
         # the observation comes first: it is long, and equal in the plan and the action of a step
-        current = [*world, {"type": "text", "text": _progress(values)}]
+        pictures = values.get("pictures", ())
+        current = [*world, *pictures, {"type": "text", "text": _progress(values)}]
         if seen := values.get("environment"):
             current.insert(0, {"type": "text", "text": f"# Environment\n{fenced(seen)}"})
         system = "\n\n".join(parts)

@@ -46,7 +46,7 @@ def _render(
         raise ToolError(f"{str(path)!r} does not exist, or is no file")
     kind = kind_of(path)
     if kind.format == "image":
-        picture = _image(path)
+        picture = _image(path, page)
     elif kind.format == "pdf":
         picture = _page_of_pdf(path, page, dpi)
     elif kind.format.startswith("office."):
@@ -62,7 +62,8 @@ def _render(
     return str(target)
 
 
-def _image(path: Path) -> Any:
+def _image(path: Path, page: int) -> Any:
+    """Return a frame of an image, upright and without transparency, as a person would see it."""
     images: Any = library("PIL.Image", "Pillow", "images")
     images.MAX_IMAGE_PIXELS = _MAX_IMAGE
     with warnings.catch_warnings():
@@ -70,7 +71,19 @@ def _image(path: Path) -> Any:
         picture = images.open(path)
         if picture.width * picture.height > _MAX_IMAGE:
             raise ToolError(f"the image has more than {_MAX_IMAGE:,} pixels")
-        return picture.convert("RGBA" if "A" in picture.getbands() else "RGB")
+        if not 1 <= page <= getattr(picture, "n_frames", 1):
+            frames = getattr(picture, "n_frames", 1)
+            raise ToolError(f"there is no page {page}; the image has {frames}")
+        picture.seek(page - 1)
+        picture = library("PIL.ImageOps", "Pillow", "images").exif_transpose(picture)
+        if picture.mode[0] in "IF":  # more than 8 bits: conversion would cut them off
+            low, high = picture.getextrema()
+            scale = 255 / ((high - low) or 1)
+            picture = picture.convert("F").point(lambda value: value * scale - low * scale)
+        if not picture.has_transparency_data:
+            return picture.convert("RGB")
+        paper = images.new("RGBA", picture.size, "white")
+        return images.alpha_composite(paper, picture.convert("RGBA")).convert("RGB")
 
 
 def _page_of_pdf(path: Path, page: int, dpi: int) -> Any:

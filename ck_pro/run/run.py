@@ -66,6 +66,7 @@ from ck_pro.run.model_calls import ModelCaller, Prefixes
 from ck_pro.run.resume import NOTICE, prepare_answers
 from ck_pro.run.task_files import TaskFile, given_files
 from ck_pro.session import AgentSession
+from ck_pro.session.pictures import picture_screen
 from ck_pro.terminal import asking_for, waiting_for_user
 from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
@@ -248,6 +249,12 @@ class Run:
         if not self._workdir.is_dir():  # the code may have removed it
             self._workdir.mkdir(parents=True, exist_ok=True)
         return self._workdir
+
+    @property
+    def model_multimodal(self) -> LLM | None:
+        """See `RunContext`."""
+        found = self.agent.model_multimodal
+        return self.parent.model_multimodal if found is None and self.parent is not None else found
 
     @functools.cached_property
     def task_files(self) -> list[TaskFile]:
@@ -467,6 +474,13 @@ class Run:
         if not self.agent.store_io:
             del screen["image"]
         self.record(EventKind.SCREEN, screen)
+
+    def show_picture(self, url: str, caption: str) -> bool:
+        """See `RunContext`."""
+        if not self.agent.store_io:
+            return False
+        self.record(EventKind.SCREEN, picture_screen(url, caption))
+        return True
 
     def record_lease(self) -> None:
         """Record how a resumed run reconnects to the environment if this process is killed."""

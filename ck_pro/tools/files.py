@@ -22,10 +22,12 @@ from ck_pro.tool import Tool
 
 _PACKAGE = str(Path(__file__).parents[1] / "files")
 _LOOK_DPI = 150
+_LOOK_MAX_DPI = 400
 _LOOK_SIDE = 1568
 """Longest side of a picture for a model, in pixels; services scale larger ones down."""
 _LOOK_SECONDS = 60.0
 _MAX_PICTURE = 20 << 20
+_ATTACHED = "The next prompt shows the picture, once."
 _DESCRIBE = "Describe this picture exactly. Copy all text and all numbers in it verbatim."
 
 
@@ -148,6 +150,9 @@ class LookTool(FileTool):
     name = "look"
     model: LLM | None = None
     """The model that answers; None uses `model_multimodal` of the calling agent, or its model."""
+    attach: bool = False
+    """Show the picture in the agent's next prompt instead of asking a model now, for an agent whose
+    own model sees. It saves a call, and the model sees the picture beside the task."""
 
     def execute(
         self, path: str, question: str = "", page: int = 1, crop: list[float] | None = None
@@ -168,16 +173,16 @@ class LookTool(FileTool):
         def look(
             path: str, question: str = "", page: int = 1, crop: list[float] | None = None
         ) -> str:
-            call = replace(
-                self.in_worker(path, page=page, dpi=_LOOK_DPI, crop=crop, side=_LOOK_SIDE),
-                name="render",
-            )
+            call = self.in_worker(path, page=page, dpi=_dpi(crop), crop=crop, side=_LOOK_SIDE)
             picture = base64.b64encode(_rendered(self.name, run.workdir, call)).decode()
+            url = f"data:image/png;base64,{picture}"
+            if self.attach and run.show_picture(url, _caption(path, page, crop)):
+                return _ATTACHED
             content = [
                 {"type": "text", "text": question.strip() or _DESCRIBE},
-                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
+                {"type": "image_url", "image_url": {"url": url}},
             ]
-            model = self.model or getattr(run, "model_multimodal", None) or run.model
+            model = self.model or run.model_multimodal or run.model
             messages = [{"role": "user", "content": content}]
             try:
                 return str(run.call_model(model, messages, f"tool:{self.name}"))
@@ -188,14 +193,30 @@ class LookTool(FileTool):
         return look
 
 
+def _dpi(crop: object) -> int:
+    """Return the resolution of the page at which a part of it fills the picture."""
+    try:
+        left, top, right, bottom = cast("list[float]", crop)
+        share = max(right - left, bottom - top)
+        return round(min(_LOOK_MAX_DPI, _LOOK_DPI / share))
+    except (TypeError, ValueError, ArithmeticError):  # no crop, or one that `render` refuses
+        return _LOOK_DPI
+
+
+def _caption(path: str, page: int, crop: object) -> str:
+    part = "" if crop is None else f", the part {crop}"
+    return f"{path!r}, page {page}{part}"
+
+
 def _rendered(tool: str, workdir: Path, call: LocalCall) -> bytes:
     """Render in a second worker, since the run's worker waits for this call.
 
     Raises:
         ToolError: the file cannot be rendered, or its picture is not what was written.
     """
+    functions = {"render": lambda: replace(call, name="render")}
     with CodeExecutor(
-        {"render": lambda: call}, workdir=workdir, packages=[_PACKAGE], timeout=_LOOK_SECONDS
+        functions, workdir=workdir, packages=[_PACKAGE], timeout=_LOOK_SECONDS
     ) as executor:
         result = executor.run("render()")
     if result.error is not None or result.value is None:
