@@ -4,7 +4,8 @@
 
 Rooms, in import order: a room imports only rooms listed before it.
 
-    tasks      task files and scoring
+    scoring    scorers of answers, and the scoring of old rows
+    tasks      task files
     output     output rows and their file
     runner     tasks in, rows out: attempts, tries, limits
     ui         display, summary, status file, metrics, log
@@ -16,6 +17,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     mcp_server  agents and browser as MCP tools
     mcp        python -m ck_main.mcp
     agents     python -m ck_main.agents
+    score      python -m ck_main.score
     graph      the sandbox state machine for LangGraph
     main       python -m ck_main.main
     demo       python -m ck_main.demo

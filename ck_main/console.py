@@ -18,6 +18,7 @@ COMMANDS = {
     "agents": ("ck_main.agents", "List the agents that --agent NAME selects."),
     "mcp": ("ck_main.mcp", "Serve the agents and the browser as MCP tools."),
     "demo": ("ck_main.demo", "Run the demo: ten tasks, without a key or a network."),
+    "score": ("ck_main.score", "Score the rows of an output again."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),
     "diff": ("ck_pro.trajectory.diff", "Compare two sets of runs."),
     "fork": ("ck_pro.trajectory.fork", "Start a new run from the first steps of another."),

@@ -16,6 +16,7 @@ from ck_main.runner.limits import RunLimits
 from ck_main.runner.model_settings import inherited_settings
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import model_settings, probe_services
+from ck_main.scoring.scoring import Scoring
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import ConfigError
@@ -179,7 +180,7 @@ def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions
     """Build the `RunOptions` of a command.
 
     Raises:
-        ConfigError: `--judge-model` does not name a model.
+        ConfigError: `--judge-model` does not name a model, or `--scorer` no scorer.
     """
     judge: LLM | None = None
     if options["judge_model"] is not None:
@@ -205,11 +206,26 @@ def run_options(agent: MultiStepAgent, options: Mapping[str, Any]) -> RunOptions
         tries=tries,
         fsync=options["fsync"],
         compress=options["compress"],
+        scoring=_scoring(options["scorer"]),
         **{n: options[n] for n in LIMITS},
     )
     money = chosen.limits_money
     probe = lambda: probe_services(agent, money_limit=money, judge=chosen.judge)  # noqa: E731
     return replace(chosen, probe=probe)
+
+
+def _scoring(scorer: str | None) -> Scoring | None:
+    if scorer is None:
+        return None
+    if scorer.partition(":")[0].strip() == "judge":
+        raise ConfigError(
+            "--scorer judge: use --until llm_judge, or score the output later with "
+            "python -m ck_main.score"
+        )
+    try:
+        return Scoring(scorer)
+    except ConfigError as e:
+        raise ConfigError(f"--scorer: {e}") from None
 
 
 def with_mcp_tools(agent: _Agent, servers: McpServers) -> _Agent:

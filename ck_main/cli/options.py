@@ -226,6 +226,13 @@ _OPTIONS = (
     ),
     _option(
         _RUN,
+        "--scorer",
+        metavar="NAME[:OPTIONS]",
+        help="How to score answers, unless the task's field `scorer` says otherwise; "
+        "`python -m ck_main.score --help` lists the scorers.  [em]",
+    ),
+    _option(
+        _RUN,
         "--order",
         type=click.Choice(["end", "input"]),
         default="end",

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, cast
 
-from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts, TryUsage
+from ck_main.output.row_schema import Judgement, OutputRow, TaskFacts, TryUsage
 from ck_main.output.run_settings import Setup, setup_of
+from ck_main.scoring.scorer import Case
+from ck_main.scoring.scoring import Scoring, default_scoring
 from ck_main.tasks.dataset import Task
-from ck_main.tasks.scoring import evaluate
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import TaskData
 from ck_pro.exceptions import JournalError
@@ -46,17 +47,31 @@ def task_facts(task: Task) -> TaskData:
 
 
 def build_row(
-    facts: TaskFacts, session: AgentSession, judged: Judgement | None = None
+    facts: TaskFacts,
+    session: AgentSession,
+    judged: Judgement | None = None,
+    scoring: Scoring | None = None,
 ) -> OutputRow:
     """Build the row of a task that ended.
 
     Args:
         facts: data of its `task` event.
         session: session of the main agent.
-        judged: fields for `eval` beside prediction, right answer and score.
+        judged: fields for `eval` beside prediction, right answer and score. If it has a score,
+            that is kept.
+        scoring: scores the answer; default: `em`, or what the task names.
     """
-    results = session.final_results or {"output": ""}
-    scored: Eval = {**evaluate(results["output"], facts["answer"]), **(judged or Judgement())}
+    scored: dict[str, Any] = dict(judged or {})
+    if "corr" not in scored:
+        results = session.final_results or {"output": "", "log": ""}
+        case = Case(
+            "" if results["output"] is None else str(results["output"]),
+            facts["answer"],
+            facts["task"],
+            str(results.get("log") or ""),
+            facts["_orig"],
+        )
+        scored = {**(scoring or default_scoring()).evaluate(case), **scored}
     row: dict[str, Any] = {**facts, "session": session.to_dict(), "eval": scored}
     return cast(OutputRow, row)
 

@@ -7,9 +7,10 @@ from ck_pro.session.rows import SessionRow
 
 
 class Judgement(TypedDict, total=False):
-    """Fields that a judge adds to `eval`.
+    """Fields that a scorer or a judge adds to `eval`.
 
     Keys:
+        scorer: the scorer, unless it is `em`; `reason` is its reason.
         judge: 1 if the judge accepts the answer, else 0.
         judge_reason: reason of the judge, or why it failed.
         feedback: advice for the next try.
@@ -17,6 +18,8 @@ class Judgement(TypedDict, total=False):
         choice_reason: reason for the choice.
     """
 
+    scorer: str
+    reason: str
     judge: int
     judge_reason: str
     feedback: str

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from ck_main.output.row import build_row, task_facts
 from ck_main.output.row_schema import Eval, Judgement, OutputRow, TaskFacts
 from ck_main.runner.task_folder import PreviousAttempt, attempt_files, set_aside
+from ck_main.scoring.scoring import Scoring
 from ck_main.tasks.dataset import Task
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.events import EventKind, JournalEvent
@@ -134,6 +135,7 @@ class Attempt:
         cancel: event that stops the attempt; the session then stays in progress.
         on_event: called with each event, for a display.
         keep: settings of the journal: `fsync`, `compress`.
+        scoring: scores the answer; see `build_row`.
 
     Attributes:
         session: the main session; `session.status` shows whether it ended.
@@ -154,7 +156,9 @@ class Attempt:
         cancel: threading.Event,
         on_event: Callable[[ProgressEvent], None],
         keep: Mapping[str, Any] | None = None,
+        scoring: Scoring | None = None,
     ):
+        self._scoring = scoring
         self._keep = dict(keep or {})
         self.agent, self.assignment, self.budget = agent, assignment, budget
         self.cancel, self.on_event = cancel, on_event
@@ -313,7 +317,7 @@ class Attempt:
 
     def row(self, judged: Judgement | None = None) -> OutputRow:
         """Build the row of the ended session; see `build_row`."""
-        return build_row(self._facts, self.session, judged)
+        return build_row(self._facts, self.session, judged, self._scoring)
 
     def finish(self, judged: Judgement | None = None) -> OutputRow:
         """Build the row of the ended session and log its score.

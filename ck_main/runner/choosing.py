@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from ck_main.output.row import usage_of
 from ck_main.output.row_schema import OutputRow, TrySummary
-from ck_main.tasks.scoring import em
+from ck_main.scoring.em import em
 from ck_pro.exceptions import ConfigError
 from ck_pro.model import LLM
 from ck_pro.session import Status

@@ -1,15 +1,14 @@
-"""Prompts about a try that ended, and parsers for the replies: judge an answer, give advice.
+"""The prompt about a try that failed, and the question of the next try with the advice.
 
-`ck_pro.run.sampling` has the prompt that chooses among tries. Only the judge sees the right
-answer; it never reaches the advice for the next try.
+`ck_main.scoring.judge` has the prompt that judges an answer, and `ck_pro.run.sampling` the one that
+chooses among tries. Only the judge sees the right answer; it never reaches the advice for the next
+try.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from ck_pro.exceptions import ParseError
 from ck_pro.run.sampling import Messages, fenced_prompt, shortened
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import Step
@@ -20,45 +19,6 @@ JUDGE, REFLECT = "tool:judge", "tool:reflect"
 _ANSWER_CHARS = 4000
 _STEP_CHARS = 600
 _STEPS = 12
-_VERDICT = re.compile(r"verdict\W{0,8}(right|wrong)\b", re.IGNORECASE)
-
-
-def judge_messages(question: str, answer: str, log: str, gold: str | None) -> Messages:
-    """Build the prompt that asks whether an answer is right.
-
-    Args:
-        question: the task.
-        answer: answer of the agent.
-        log: the agent's report on how it found the answer.
-        gold: the right answer; None if unknown.
-    """
-    if gold is None:
-        rules = (
-            "You judge the answer of an agent. The right answer is unknown. Accept the answer only "
-            "if it answers exactly what the task asks, in the required form, and the agent's "
-            "report supports it."
-        )
-    else:
-        rules = (
-            "You compare the answer of an agent with the right answer. Accept it if it means the "
-            "same. Other units, formats and additional correct words do not matter; another "
-            "number or name does."
-        )
-    form = (
-        "Give the reason in one or two sentences. End with a line 'Verdict: right' or 'Verdict: "
-        "wrong'."
-    )
-    facts = [("Task", question), ("Agent's answer", answer)]
-    facts.append(("Agent's report", log) if gold is None else ("Right answer", gold))
-    return fenced_prompt(f"{rules}\n{form}", facts)
-
-
-def parse_verdict(reply: str) -> tuple[bool, str]:
-    """Parse the judge's reply into (is right, reason); raise ParseError without a verdict."""
-    found = list(_VERDICT.finditer(reply))
-    if not found:
-        raise ParseError("the judge's reply has no line 'Verdict: right' or 'Verdict: wrong'")
-    return found[-1][1].casefold() == "right", reply[: found[-1].start()].strip(" *_`\n")
 
 
 def reflect_messages(question: str, steps: Sequence[Step], ending: str) -> Messages:

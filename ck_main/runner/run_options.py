@@ -8,6 +8,7 @@ from typing import Any
 
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits, TaskBudget
+from ck_main.scoring.scoring import Scoring
 from ck_pro.journal import Fsync
 from ck_pro.model import LLM, Budget
 
@@ -29,6 +30,7 @@ class RunOptions:
             so that an outage does not use up the tasks.
         fsync, compress: journal settings; see `ck_pro.journal.Journal`.
         resumable: whether the same command, repeated, resumes the run.
+        scoring: scores the answers; None for `em`, or what a task names.
     """
 
     workers: int = 1
@@ -43,6 +45,7 @@ class RunOptions:
     fsync: Fsync = "never"
     compress: bool = False
     resumable: bool = True
+    scoring: Scoring | None = None
 
     def budget(self, parent: Budget | None = None) -> TaskBudget:
         """Create the budget of one attempt within `parent`; its clock starts now."""

@@ -267,6 +267,7 @@ class TaskRunner:
                 cancel=self.stop,
                 on_event=lambda event: self.watcher.event(assignment.task.id, event),
                 keep={"fsync": self.options.fsync, "compress": self.options.compress},
+                scoring=self.options.scoring,
             ) as attempt:
                 if attempt.moved:
                     self.say(assignment.task, attempt.moved)

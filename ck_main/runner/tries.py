@@ -31,6 +31,7 @@ from ck_main.runner.choosing import (
 from ck_main.runner.limits import TaskBudget
 from ck_main.runner.model_settings import settings_of_models
 from ck_main.runner.task_folder import PreviousAttempt, masked_facts, set_aside, tries_in
+from ck_main.scoring.judge import judge_messages, parse_verdict
 from ck_main.tasks.dataset import Task
 from ck_pro.config import KwargsInitializable
 from ck_pro.events import EventKind
@@ -240,10 +241,10 @@ class TaskTries:
         answer, log = results["output"], results["log"]
         llm = options.judge or getattr(attempt.agent, "model", None)
         if options.until == "llm_judge" and answered(session.status, answer):
-            messages = judging.judge_messages(task.question, answer, log, task.answer)
+            messages = judge_messages(task.question, answer, log, task.answer)
             reply = self._ask(attempt, llm, messages, judging.JUDGE)
             try:
-                right, reason = judging.parse_verdict(reply)
+                right, reason = parse_verdict(reply)
                 judged.update({"judge": int(right), "judge_reason": reason})
             except ParseError as e:  # continue: advice is still possible
                 judged["judge_reason"] = f"not judged: ParseError: {e}"

@@ -1,5 +1,5 @@
-"""Task files: reading, checking and scoring.
+"""Task files: reading and checking.
 
-May import: `ck_pro`.
-Every other room of `ck_main` uses `Task` and `evaluate`.
+May import: `scoring`.
+Every other room of `ck_main` uses `Task`.
 """

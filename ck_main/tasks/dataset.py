@@ -8,6 +8,7 @@ Fields of a line; each may also be inside an `info` object:
 - the right answer: the first of `Final answer, answer, true_answer`. `null`, an empty text and `?`
   (the placeholder of test sets without published answers) mean that it is unknown;
 - `target_url`: the start page of a web agent;
+- `scorer`: how to score the answer, as for `--scorer`;
 - `skip`: run the task only if `--ids` names it; 0, false, `null` and an empty text mean no;
 - `id` or `task_id`; default: `task0000`, `task0001`, ... by the position in the file.
 
@@ -24,7 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ck_main.scoring.scoring import FIELD, check_named, named_in
 from ck_main.tasks.task_lines import UnusableItem, read_items
+from ck_pro.exceptions import ConfigError
 
 QUESTION_NAMES = (
     "question",
@@ -138,6 +141,7 @@ def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
         raise UnusableItem("", f'is {_kind(item)}, not an object; write {{"question": ...}}')
     task_id = _task_id(item, index)
     file_name, file = _file(item, root)
+    _check_scorer(item)
     return Task(
         id=task_id,
         question=_question(item),
@@ -183,6 +187,14 @@ def _question(item: dict[str, Any]) -> str:
     if not value.strip():
         raise UnusableItem(name, "is empty; write the question")
     return value
+
+
+def _check_scorer(item: dict[str, Any]) -> None:
+    if name := named_in(item):
+        try:
+            check_named(name)
+        except ConfigError as e:
+            raise UnusableItem(FIELD, f"{e}; or remove the field") from None
 
 
 def _answer(item: dict[str, Any]) -> str | None:

@@ -9,8 +9,8 @@ import re
 
 import pytest
 
+from ck_main.scoring.em import em
 from ck_main.tasks.dataset import Task, read_tasks
-from ck_main.tasks.scoring import em
 
 pytestmark = pytest.mark.integration
 

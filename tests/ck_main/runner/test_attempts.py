@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from ck_main.output.row_file import RowFile
 from ck_main.runner.choosing import TryOptions, chosen, group_equal
-from ck_main.runner.judging import parse_verdict, with_advice
+from ck_main.runner.judging import with_advice
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.runner import TaskRunner
+from ck_main.scoring.judge import parse_verdict
 from ck_main.tasks.dataset import Task
 from ck_pro.exceptions import ConfigError, ModelUnavailable, ParseError
 from ck_pro.run.sampling import parse_choice

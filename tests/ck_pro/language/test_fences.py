@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import ck_main.prompts
 import ck_web.prompts
-from ck_main.runner.judging import judge_messages, with_advice
+from ck_main.runner.judging import with_advice
+from ck_main.scoring.judge import judge_messages
 from ck_pro.agent.prompts import agent_action, agent_end, agent_plan
 from ck_pro.executor.extract import extract_code
 from ck_pro.language import (

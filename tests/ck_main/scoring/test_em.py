@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.tasks.scoring import em, evaluate, items, quantity
+from ck_main.scoring.em import em, items, quantity
+from ck_main.scoring.scorer import Case
+from ck_main.scoring.scoring import Scoring
 
 SAME = [
     ("17", "17"),
@@ -84,9 +86,10 @@ def test_different(pred: str, gold: str) -> None:
 
 
 def test_evaluate_claims_nothing_without_a_gold() -> None:
-    assert evaluate("x", None) == {"pred": "x", "gold": None, "corr": None}
-    assert evaluate(None, "x") == {"pred": "", "gold": "x", "corr": 0}
-    assert evaluate(17, "17") == {"pred": "17", "gold": "17", "corr": 1}
+    evaluate = Scoring().evaluate
+    assert evaluate(Case("x")) == {"pred": "x", "gold": None, "corr": None}
+    assert evaluate(Case("", "x")) == {"pred": "", "gold": "x", "corr": 0}
+    assert evaluate(Case("17.0", "17")) == {"pred": "17.0", "gold": "17", "corr": 1}
 
 
 @given(st.text(max_size=60), st.text(max_size=60))

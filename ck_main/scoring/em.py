@@ -16,9 +16,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
-from ck_pro.events.journal_events import EvalData
+from ck_main.scoring.scorer import Scorer, matching, without_options
 
 _CURRENCIES = "$€£¥₹"
 # a unit or a part of one: km, km/h, m^2, %, €
@@ -47,17 +46,6 @@ class Quantity:
     unit: str = ""
     currency: str = ""
     percent: bool = False
-
-
-def evaluate(pred: Any, gold: str | None) -> EvalData:
-    """Return the `eval` part of a row: `{pred, gold, corr}`; `corr` is 1, 0, or None without gold.
-
-    Args:
-        pred: answer of the run; None counts as an empty text.
-        gold: the right answer, if known.
-    """
-    text = "" if pred is None else str(pred)
-    return {"pred": text, "gold": gold, "corr": None if gold is None else int(em(text, gold))}
 
 
 def em(pred: str, gold: str) -> bool:
@@ -152,3 +140,10 @@ def _words(text: str) -> list[str]:
 
 def _singular(unit: str) -> str:
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith("ss") else unit
+
+
+SCORER = Scorer(
+    name="em",
+    help="normalised exact match of numbers, lists and texts; the default",
+    make=without_options("em", matching(em)),
+)
