@@ -11,6 +11,7 @@ import pytest
 from paths import ROOT
 
 from ck_main.main import cli as main
+from ck_main.score import cli as score
 from ck_pro.agent import MultiStepAgent
 from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.trajectory.compress import cli as compress
@@ -26,9 +27,9 @@ def text_of(*names: str) -> str:
     return "\n".join((DOCS / name).read_text(encoding="utf-8") for name in names)
 
 
-@pytest.mark.parametrize("command", [main, compress, diff, export, fork, spans])
+@pytest.mark.parametrize("command", [main, compress, diff, export, fork, score, spans])
 def test_each_option_is_explained(command: click.Command) -> None:
-    text = text_of("running.md", "trajectories.md", "scale.md")
+    text = text_of("running.md", "trajectories.md", "scale.md", "analysis.md")
     names = [max(p.opts, key=len) for p in command.params if isinstance(p, click.Option)]
     assert [n for n in names if not re.search(rf"{n}\b", text)] == []
 

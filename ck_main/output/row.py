@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ck_main.output.row_schema import Judgement, OutputRow, TaskFacts, TryUsage
 from ck_main.output.run_settings import Setup, setup_of
@@ -125,7 +125,7 @@ class Outcome:
         steps: steps of all agents in all tries.
         seconds: wall time of all tries.
         tokens: prompt and completion tokens of all tries.
-        corr: 1 (right), 0 (wrong), or None if no right answer is known.
+        corr: 1 (right), 0 (wrong), between them (partly right), or None (no score).
         money: USD, if known.
         earlier: whether the row was in the output before this run.
         tries: number of tries.
@@ -137,7 +137,7 @@ class Outcome:
     question: str
     answer: str
     gold: str | None
-    corr: int | None
+    corr: float | None
     status: str
     stop_reason: str | None
     message: str
@@ -183,6 +183,13 @@ class Outcome:
     def is_done(self) -> bool:
         """Whether the agent completed the task, with a right or a wrong answer."""
         return self.status == "done"
+
+
+def verdict_of(corr: float | None) -> Literal["right", "wrong", "unscored"]:
+    """Return what a score means; an answer that is only partly right is wrong."""
+    if corr is None:
+        return "unscored"
+    return "right" if corr >= 1 else "wrong"
 
 
 def usage_of(session: SessionRow) -> TryUsage:

@@ -47,7 +47,7 @@ class TrySummary(TryUsage):
     seed: int | None
     session: str
     output: str
-    corr: int | None
+    corr: float | None
     judge: int | None
     status: str
     stop_reason: str | None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from ck_main.output.output_files import superseded_path, write_failure
-from ck_main.output.row import Outcome
+from ck_main.output.row import Outcome, verdict_of
 from ck_main.output.row_file import RowFile
 from ck_main.runner.task_folder import attempt_files, claimed, set_aside, tries_in
 from ck_main.tasks.dataset import Task
@@ -61,4 +61,4 @@ def supersede(rows: RowFile, tasks: Iterable[Task], kinds: Collection[Rerun]) ->
 def _matches(outcome: Outcome, kind: Rerun) -> bool:
     if kind == "all":
         return True
-    return not outcome.is_done if kind == "failed" else outcome.corr == 0
+    return not outcome.is_done if kind == "failed" else verdict_of(outcome.corr) == "wrong"

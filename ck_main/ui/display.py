@@ -16,14 +16,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ck_main.output.row import Outcome
+from ck_main.output.row import Outcome, verdict_of
 from ck_main.tasks.dataset import Task
 from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 
 _SHOWN_RUNNING = 20
 _NARROW = 60
 """Minimum terminal width, in columns, for numbers beside answers."""
-_SCORES = {1: "right", 0: "WRONG", None: "not scored"}
+_SCORES = {"right": "right", "wrong": "WRONG", "unscored": "not scored"}
+_STYLES = {"right": "green", "wrong": "red", "unscored": ""}
 _SHOWN = (
     ProgressKind.STEP_STARTED,
     ProgressKind.CALL_STARTED,
@@ -212,15 +213,20 @@ def step_line(event: ProgressEvent) -> Text:
 
 def try_line(scored: Mapping[str, Any]) -> str:
     """Format a try that ended as one line: answer, score and verdict."""
-    verdicts = [_SCORES[scored["corr"]]]
+    verdicts = [_score_text(scored["corr"])]
     if "judge" in scored:
         verdicts.append(f"judged {'right' if scored['judge'] else 'wrong'}")
     return f"{_truncate(scored['pred'], 80)!r} ({', '.join(verdicts)})"
 
 
+def _score_text(corr: float | None) -> str:
+    partly = corr is not None and 0 < corr < 1
+    return f"score {corr:.3g}" if partly else _SCORES[verdict_of(corr)]
+
+
 def outcome_line(outcome: Outcome) -> str:
     """Format a task that ended as one line."""
-    score = _SCORES[outcome.corr]
+    score = _score_text(outcome.corr)
     used = f"{_counted(outcome.steps, 'step')}, {outcome.seconds:.1f} s, {outcome.tokens:,} tokens"
     if outcome.tries > 1:
         used = f"{outcome.tries} tries, {used}"
@@ -242,8 +248,8 @@ def summary_table(outcomes: Sequence[Outcome], *, width: int = 80) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("status", overflow="fold")
     for outcome in outcomes:
-        style = {1: "green", 0: "red", None: ""}[outcome.corr]
-        shown = {1: "1", 0: "0", None: "-"}[outcome.corr]
+        style = _STYLES[verdict_of(outcome.corr)]
+        shown = "-" if outcome.corr is None else f"{outcome.corr:.3g}"
         used = {"steps": str(outcome.steps), "seconds": f"{outcome.seconds:.1f}"}
         used["tokens"] = f"{outcome.tokens:,}"
         table.add_row(

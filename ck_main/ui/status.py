@@ -20,7 +20,7 @@ from typing import cast
 
 from typing_extensions import NotRequired, TypedDict
 
-from ck_main.output.row import Outcome
+from ck_main.output.row import Outcome, verdict_of
 from ck_main.runner.watcher import Watcher
 from ck_main.tasks.dataset import Task
 from ck_main.ui.logs import EVENTS_LOGGER
@@ -161,7 +161,7 @@ class RunStatus:
 
     def ended(self, outcome: Outcome) -> None:
         """Count and forward the end of a task."""
-        score = {1: "right", 0: "wrong", None: "unscored"}[outcome.corr]
+        score = verdict_of(outcome.corr)
         with self._lock:
             self._running.pop(outcome.id, None)
             self._started_at.pop(outcome.id, None)

@@ -382,7 +382,7 @@ class EvalData(TypedDict):
 
     pred: str
     gold: str | None
-    corr: int | None
+    corr: float | None
 
 
 class RowData(TypedDict):
