@@ -65,7 +65,7 @@ _FILE = AnyPath()
     metavar="DICT|NAME=VALUE",
     help="Override settings of the demo; may be repeated, the last one wins.",
 )
-@some_task_options("planning", "language", "profile", *LIMITS, *RUN_LIMITS)
+@some_task_options("planning", "language", "profile", "pictures", *LIMITS, *RUN_LIMITS)
 @click.option("--steps", is_flag=True, help="Print every step of the agents.")
 @click.option("--plain", is_flag=True, help="One line per finished task, no live table.")
 @click.option("--data", type=_FILE, default=DEMO, hidden=True)
@@ -79,6 +79,7 @@ def cli(
     planning: str | None,
     language: str | None,
     profile: str | None,
+    pictures: bool,
     steps: bool,
     plain: bool,
     data: Path,
@@ -104,6 +105,8 @@ def cli(
     out.print(notice(model, data))
     check_output(output)
     with DemoSite(data / "site") as site:
+        if pictures:
+            updates = (*updates, "web_agent.web_env.step_pictures=true")
         agent = demo_agent(site.origin, data, model, record, updates, **chosen)
         tasks = folder_of(output) / TASKS
         job = Job(

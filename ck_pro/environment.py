@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ck_pro import threads
 from ck_pro.events import Action, ErrorObservation, Observation
+from ck_pro.events.journal_events import PictureData
 
 _log = logging.getLogger(__name__)
 _RENEW_SECONDS = 20.0
@@ -41,6 +42,8 @@ class Environment:
 
     taken_up: bool = False
     """Whether this environment continues that of a previous run, on the same page."""
+    step_pictures: bool = False
+    """Whether a run journals a `picture` at the start of each step and before each action."""
 
     def observe(self) -> Observation:
         """Return the current observation, without side effects; empty text for none."""
@@ -67,6 +70,17 @@ class Environment:
         `execute` of the returned action fails if its target has changed since.
         """
         return action
+
+    def picture(self, action: Action | None = None) -> PictureData | None:
+        """Return a small picture of what the environment shows, for people; no side effects.
+
+        Args:
+            action: the action that follows, for `targets`.
+
+        Returns:
+            The picture; None if there is none, or if the action only reads.
+        """
+        return None
 
     def close(self) -> None:
         """Release all resources; later calls have no effect."""

@@ -19,6 +19,7 @@ from ck_pro.events import (
     ErrorObservation,
     Observation,
 )
+from ck_pro.events.journal_events import PictureData
 from ck_pro.exceptions import BrowserServerError, GuardStopped, ParseError, ToolError
 from ck_pro.executor import current_call
 from ck_web.actions import ACTIONS, WebAction, parse_action
@@ -73,6 +74,7 @@ class WebEnv(Environment):
     ):
         self._approver = approver or AutoApprover()
         self.config = config if isinstance(config, WebEnvConfig) else WebEnvConfig(**config or {})
+        self.step_pictures = self.config.step_pictures
         self._lock = threading.RLock()
         self._browser = Browser(
             self.config,
@@ -248,6 +250,20 @@ class WebEnv(Environment):
             return action
         with self._lock, self._browser.explain_errors():
             return self._browser.describe_target(action)
+
+    def picture(self, action: Action | None = None) -> PictureData | None:
+        """Return a small picture of the page with the boxes of its elements, for people.
+
+        Raises:
+            BrowserServerError: the server took none.
+        """
+        if isinstance(action, BrowserAction) and action.name in ACTIONS:
+            if ACTIONS[action.name].reads_only:
+                return None
+        else:
+            action = None
+        with self._lock:
+            return self._browser.picture(action)
 
     def stop(self) -> None:
         """Close the browser, and release a server that this process started.

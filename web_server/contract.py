@@ -34,7 +34,7 @@ from web_server.wire_types import (
     mapping,
 )
 
-FEATURES = ("describeAction", "rules", "view", "secrets", "pictures")
+FEATURES = ("describeAction", "rules", "view", "secrets", "pictures", "stepPictures")
 """Features that /getBrowser reports, for clients that depend on them."""
 
 
@@ -266,6 +266,28 @@ class PerformAction(PageRequest, ObserveOptions):
     headers: Mapping = None
     expectedTarget: Text = ""
     expectedUrl: Text = ""
+
+
+class StepPicture(Wire):
+    """The reply of /takePicture: a small picture of the viewport, for viewers of a run.
+
+    Boxes are `[x, y, width, height]` in CSS pixels of the viewport.
+
+    Attributes:
+        image: base64 WebP.
+        width, height: of the viewport in CSS pixels. The picture may have fewer pixels.
+        url: of the page.
+        elements: boxes by id of the elements in the viewport, as of the last observation.
+        targets: of the action in the request, in order: boxes of elements, also out of view, and
+            points as boxes without size. Empty if it has none, or if they are missing.
+    """
+
+    image: str = ""
+    width: int = 0
+    height: int = 0
+    url: str = ""
+    elements: dict[str, list[int]] = Field(default_factory=dict)
+    targets: list[list[int]] = Field(default_factory=list)
 
 
 class ViewInput(Wire):

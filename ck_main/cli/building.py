@@ -42,6 +42,7 @@ def build_agent(
     allow: Sequence[str] = (),
     language: str | None = None,
     profile: str | None = None,
+    pictures: bool = False,
 ) -> _Agent:
     """Build an agent from a profile, a file, the options for all agents, and `--updates`.
 
@@ -55,6 +56,7 @@ def build_agent(
         planning, language: settings of every agent; override the file.
         profile: a key of `PROFILES`, or None.
         allow: hosts that all browsers may open, in addition to their setting `allow`.
+        pictures: whether all browsers store step pictures.
 
     Raises:
         ConfigError: a file, a name or a value is invalid; the message says where.
@@ -73,6 +75,7 @@ def build_agent(
         source = f"--updates {shlex.quote(text)}: "
         agent = _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
     settings = merge_settings(settings, inherited_settings(agent, settings))
+    settings = merge_settings(settings, _pictured(agent) if pictures else {})
     return kind(**merge_settings(settings, _allowed(agent, allow)))
 
 
@@ -89,6 +92,20 @@ def _allowed(agent: MultiStepAgent, hosts: Sequence[str]) -> dict[str, Any]:
         settings = merge_settings(settings, nested((*path, "allow"), [*config.allow, *hosts]))
     if not settings:
         raise ConfigError(f"--allow {hosts[0]}: this agent has no browser")
+    return settings
+
+
+def _pictured(agent: MultiStepAgent) -> dict[str, Any]:
+    """Return the settings that let all browsers of an agent store step pictures.
+
+    Raises:
+        ConfigError: the agent has no browser.
+    """
+    settings: dict[str, Any] = {}
+    for path, _ in iter_nested(agent, WebEnvConfig):
+        settings = merge_settings(settings, nested((*path, "step_pictures"), True))
+    if not settings:
+        raise ConfigError("--pictures: this agent has no browser")
     return settings
 
 

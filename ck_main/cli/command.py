@@ -101,7 +101,8 @@ def run_agent(
     if options["agent"] is not None:
         kind = named_agent(options["agent"])
     screen, out = Console(stderr=True), Console()
-    chosen = {name: options[name] for name in ("model", "planning", "allow", "language", "profile")}
+    names = ("model", "planning", "allow", "language", "profile", "pictures")
+    chosen = {name: options[name] for name in names}
     agent = build_agent(kind, options["config"], options["updates"], **chosen)
     if options["ray"] is None:  # each node of a cluster has its own browsers
         agent, missing = without_missing_browser(agent)

@@ -360,6 +360,12 @@ _OPTIONS = (
         metavar="MODEL",
         help="Model that judges, advises and chooses.  [model of the main agent]",
     ),
+    _option(
+        _WATCH,
+        "--pictures",
+        is_flag=True,
+        help="Store a small picture of the page for viewers at each step and before each action.",
+    ),
     _option(_WATCH, "--plain", is_flag=True, help="One line per finished task, no live table."),
     _option(
         _WATCH,

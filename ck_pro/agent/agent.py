@@ -405,7 +405,9 @@ class MultiStepAgent(AgentSettings):
 
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for this step's templates; subclasses add their observation."""
-        return self._prepare_common_input_kwargs(session, state)
+        values = self._prepare_common_input_kwargs(session, state)
+        self._live(session).pictures.record()
+        return values
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
         """Execute one action and return its part of the step's observation."""

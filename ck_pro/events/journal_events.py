@@ -42,6 +42,7 @@ class EventKind(str, Enum):
     SUB_SESSION = "sub_session"
     SELECTED = "selected"
     SCREEN = "screen"
+    PICTURE = "picture"
     OBSERVATION = "observation"
     ERROR = "error"
     FINISH = "finish"
@@ -231,6 +232,31 @@ class ScreenData(TypedDict):
     content: NotRequired[str]
 
 
+class PictureData(TypedDict):
+    """A small picture of the environment, for viewers of the run.
+
+    The first one of a step shows what the model saw. Others precede an action and have `call`.
+    Boxes are `[x, y, width, height]` in the units of `width` and `height`.
+
+    Keys:
+        image: data URL.
+        width, height: of the pictured part; CSS pixels for a page. The image may be smaller.
+        url: of the page.
+        elements: boxes by id of the elements in view.
+        call: number of the call that follows.
+        targets: what that call acts on, in order: boxes of elements, also out of view, and points
+            as boxes without size.
+    """
+
+    image: str
+    width: int
+    height: int
+    url: NotRequired[str]
+    elements: NotRequired[dict[str, list[int]]]
+    call: NotRequired[int]
+    targets: NotRequired[list[list[int]]]
+
+
 class ObservationData(TypedDict):
     """The observation of a step; see `ck_pro.session.observed` for its form."""
 
@@ -410,6 +436,7 @@ EventData = (
     | SubSessionData
     | SelectedData
     | ScreenData
+    | PictureData
     | ObservationData
     | ErrorData
     | FinishData
@@ -445,6 +472,7 @@ EVENT_DATA: Mapping[EventKind, type] = {
     EventKind.SUB_SESSION: SubSessionData,
     EventKind.SELECTED: SelectedData,
     EventKind.SCREEN: ScreenData,
+    EventKind.PICTURE: PictureData,
     EventKind.OBSERVATION: ObservationData,
     EventKind.ERROR: ErrorData,
     EventKind.FINISH: FinishData,

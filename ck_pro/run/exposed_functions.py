@@ -310,16 +310,16 @@ class ExposedFunctions:
         return environment.execute_action(tool, bound.arguments)
 
     def execute_journaled(
-        self, name: str, arguments: dict[str, Any], function: Callable[[], Any]
+        self, name: str, arguments: dict[str, Any], function: Callable[[], Any], action: Action
     ) -> Any:
-        """Execute a function and journal it: as the current call, or else as a new call."""
+        """Execute an action by a function; journal it as the current call or as a new one."""
         self._run.check()  # the approval may have taken long
         current = _call.get()
         if current is not None and current.number == _NOT_RECORDED:
-            self._record_start(current)
+            self._record_start(current, action)
             return function()
         call = RecordedCall(_NOT_RECORDED, name, arguments)
-        self._record_start(call)
+        self._record_start(call, action)
         return self._execute(call, function)
 
     def _execute(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
@@ -346,9 +346,12 @@ class ExposedFunctions:
         self._record_end(call, outcome, start)
         return result
 
-    def _record_start(self, call: RecordedCall) -> None:
+    def _record_start(self, call: RecordedCall, action: Action | None = None) -> None:
+        """Record that a call starts; before it, a picture of what its action acts on."""
         with self._lock:
             call.number, self._next_call = self._next_call, self._next_call + 1
+        if action is not None:
+            self._run.pictures.record(action, call.number)
         data = StartedData(call=call.number, name=call.name, arguments=call.arguments)
         self._run.record(EventKind.STARTED, data)
 
@@ -392,7 +395,9 @@ class JournaledEnvironment(Environment):
 
     def execute(self, action: Action) -> Observation:
         function = functools.partial(self._inner.execute, action)
-        observation: Observation = self._functions.execute_journaled(*_named(action), function)
+        observation: Observation = self._functions.execute_journaled(
+            *_named(action), function, action
+        )
         return observation
 
     def close(self) -> None:

@@ -174,6 +174,7 @@ class Run:
         self.lease: Any = interrupted.lease if interrupted else None
         """The lease of a suspended environment, to reconnect to it."""
         self.functions = ExposedFunctions(self, interrupted.next_call if interrupted else 0)
+        self.pictures = session_changes.StepPictures(self)
         self.run_code = CodeRunner(self)
         edited_reply = interrupted.edited_reply if interrupted else ""
         self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)

@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from ck_pro.computer import picture_size
 from ck_pro.events import BrowserAction
+from ck_pro.events.journal_events import PictureData
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_pro.files.kinds import is_document
 from ck_web.actions import ACTIONS
@@ -439,6 +440,34 @@ class Browser:
             return result
         image = self.lease.client.take_screenshot(self.state.browser_id, self.state.page_id)
         return f"{result}; the page was saved as {write_inside(self.workdir, path, image)!r}"
+
+    def picture(self, action: BrowserAction | None = None) -> PictureData | None:
+        """Return a small picture of the page, for people.
+
+        Args:
+            action: the action that follows, for `targets`.
+
+        Raises:
+            BrowserServerError: the server took none.
+        """
+        sandbox = self.lease.sandbox
+        if sandbox is None or "stepPictures" not in sandbox.features:
+            return None
+        request = PerformAction(browserId=self.state.browser_id, pageId=self.state.page_id)
+        if action is not None:
+            with suppress(ToolError):  # the action itself will report the invalid value
+                request = self._request(action)
+        taken = self.lease.client.take_picture(request)
+        if not taken.image:
+            return None
+        return PictureData(
+            image=f"data:image/webp;base64,{taken.image}",
+            width=taken.width,
+            height=taken.height,
+            url=taken.url,
+            elements=taken.elements,
+            targets=taken.targets,
+        )
 
     def failure(self, error: RequestRefused | ToolError) -> str:
         """Return the reason of a failed action for the model.

@@ -19,13 +19,14 @@ import requests
 from pydantic import ValidationError
 
 from ck_pro.exceptions import BrowserServerError, ConfigError
-from web_server.contract import Observation, ObserveOptions, PerformAction
+from web_server.contract import Observation, ObserveOptions, PerformAction, StepPicture
 
 LEAN = ObserveOptions(screenshot="none", html=False, fulltree=False, snapshot=False)
 """Options of an observation for an agent that reads text: only the tree of the viewport."""
 
 _CONNECT_TIMEOUT = 10.0
 _QUEUE_TIMEOUT = 330.0  # the server queues a request for a browser for up to 300 s
+_PICTURE_TIMEOUT = 15.0
 _ATTEMPTS = 3
 _TEMPORARY = frozenset({429, 502, 503, 504})
 _ACTION_FAILURES = frozenset({400, 403, 404, 409, 423})
@@ -288,6 +289,15 @@ class BrowserClient:
         """Return the whole page as a PNG image."""
         body = {"browserId": browser_id, "pageId": page_id}
         return self._send("POST", "takeScreenshot", body, safe=True).content
+
+    def take_picture(self, request: PerformAction) -> StepPicture:
+        """Return a small picture of a page; an `actionName` adds what that action acts on."""
+        body = request.model_dump(exclude_none=True)
+        reply = self._post("takePicture", body, timeout=_PICTURE_TIMEOUT)
+        try:
+            return StepPicture.model_validate(reply)
+        except ValidationError:
+            raise self._invalid("takePicture", "the reply is not a picture") from None
 
     def get_file(self, filename: str) -> bytes:
         """Return the content of a download, by its path in `downloaded_file_path`."""

@@ -74,6 +74,9 @@ class WebEnvConfig(KwargsInitializable):
     down, and x and y are mapped back."""
     web_command: str = ""
     """Command that started a server, from older settings. It is ignored."""
+    step_pictures: bool = False
+    """Store a small picture of the page in the journal at each step and before each action, for
+    viewers. The model does not get it."""
     cookie_banners: Annotated[Literal["dismiss", "report", "off"], BeforeValidator(_off)] = (
         "dismiss"
     )

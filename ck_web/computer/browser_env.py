@@ -20,6 +20,7 @@ from ck_pro.events import (
     Picture,
     Region,
 )
+from ck_pro.events.journal_events import PictureData
 from ck_web.browser.browser import NOTHING_CHANGED
 from ck_web.browser.client import LEAN
 from ck_web.computer.browser_actions import browser_action
@@ -118,6 +119,14 @@ class ComputerEnv(WebEnv):
                 current_url=self._browser.state.step_url,
             )
             return seen, report
+
+    def picture(self, action: Action | None = None) -> PictureData | None:
+        """See `WebEnv.picture`."""
+        if isinstance(action, ComputerAction):
+            if action.action in ("screenshot", "zoom"):
+                return None
+            action = browser_action(action)
+        return super().picture(action)
 
     def state(self) -> dict[str, Any]:
         """Return the last known state with a hash of the screen, for the log."""

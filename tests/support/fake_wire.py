@@ -125,6 +125,8 @@ class FakeWire:
             return 200, {"message": "closed"}
         if route == "takeScreenshot":
             return 200, PNG
+        if route == "takePicture":
+            return 200, self._picture(browser, body)
         if route == "openPage":
             browser["history"] = [body["url"]]
             return 200, self._with_view({"browserId": body["browserId"], "pageId": "0"}, browser)
@@ -136,6 +138,18 @@ class FakeWire:
         if route == "getAccessibilityTree":
             return 200, self._view(browser, body)
         return self._act(browser, body)
+
+    def _picture(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+        """Return a picture whose content is the URL; element N is a box at N, N."""
+        url, target = browser["history"][-1], body.get("targetId")
+        return {
+            "image": base64.b64encode(url.encode()).decode(),
+            "width": 1280,
+            "height": 720,
+            "url": url,
+            "elements": {"3": [3, 3, 10, 10]},
+            "targets": [[int(target), int(target), 10, 10]] if target else [],
+        }
 
     def _reached(self, browser: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         url, mark = browser["history"][-1], f"[{body.get('targetId')}] "

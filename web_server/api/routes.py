@@ -71,6 +71,7 @@ class Routes:
             "describeAction": self.describe_action,
             "performAction": self.perform,
             "takeScreenshot": self.take_screenshot,
+            "takePicture": self.take_picture,
             "loadScreenshot": self.load_screenshot,
             "gethtmlcontent": self.html_content,
             "getFile": self.get_file,
@@ -165,6 +166,11 @@ class Routes:
         body = _parse(contract.PageRequest)
         image = self._run(self._driver.full_page(_browser_id(body), body.pageId))
         return Response(image, mimetype="image/png")
+
+    def take_picture(self) -> Response:
+        body = _parse(contract.PerformAction)
+        _browser_id(body)
+        return jsonify(self._run(self._driver.step_picture(body)))
 
     def load_screenshot(self) -> Response:
         body = _parse(contract.RoundRequest)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _RETRIES = 5
 _READ_MS = 2000
+_MAX_BOXES = 1000
 RECORDER_PARTS = ("page_recorder", "report_limits")
 
 _secrets: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
@@ -339,6 +340,11 @@ class Observer:
             for n in self._last
             if n.flags & render.INTERACTIVE and n.in_view and n.box
         ]
+
+    def boxes_in_view(self) -> dict[str, list[int]]:
+        """Boxes by id of the elements in the viewport, as of the last observation."""
+        seen = [n for n in self._last if n.in_view and n.box][:_MAX_BOXES]
+        return {str(n.id): list(n.box) for n in seen}
 
     async def _frame_of(self, world: IsolatedWorld, local_id: int | None) -> Frame | None:
         """Playwright's frame of an isolated world, or of the same-origin frame with a node."""

@@ -26,6 +26,7 @@ from web_server.operations.capture import capture, capture_all
 from web_server.operations.observation import Views, round_name
 from web_server.operations.session_recovery import SessionRecovery
 from web_server.operations.settling import settle
+from web_server.operations.step_picture import step_picture
 from web_server.pool.pool import Lease, Pool
 from web_server.session.downloads import wire_parts
 from web_server.session.page import Tab, protocol_reason
@@ -38,6 +39,8 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 2.0
 """How long after its deadline a request is cancelled. Only a machine without time reaches it."""
+PICTURE_SECONDS = 5.0
+"""Time limit for a picture that only viewers of a run need."""
 _TOO_BUSY = "the browser was too busy to finish in time"
 
 
@@ -177,6 +180,25 @@ class Driver:
                 error = Conflict(f"{request.actionName} was interrupted: {_TOO_BUSY}")
                 error.observation = self._views.blank(session, tab) if request.observe else None
                 raise error from None
+
+    async def step_picture(self, request: PerformAction) -> dict[str, Any]:
+        """Return a small picture of a page, before the action of the request; see `StepPicture`.
+
+        It reports no events and restores nothing.
+
+        Raises:
+            Conflict: the page does not respond, or it crashed.
+        """
+        async with self._recovery.session(request.browserId) as session:
+            tab = session.tab(request.pageId)
+            limit = min(PICTURE_SECONDS, session.deadline.to_act())
+            try:
+                taken = await tab.page_handle.guard(step_picture(tab, request), limit)
+            except (PageLost, PageHung):
+                raise Conflict("no picture: the page does not respond, or it crashed") from None
+            except Error as error:
+                raise Conflict(f"no picture: {protocol_reason(error)}") from None
+            return taken.model_dump()
 
     async def full_page(self, browser_id: str, page_id: str) -> bytes:
         """Return a PNG image of the whole page, cropped to a maximum size."""

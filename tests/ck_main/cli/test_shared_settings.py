@@ -74,6 +74,15 @@ def test_allow_adds_hosts_to_every_browser() -> None:
         build_agent(MultiStepAgent, None, [], allow=["x"])
 
 
+def test_pictures_are_stored_by_every_browser() -> None:
+    agent = build_agent(CKAgent, None, [], pictures=True)
+    assert agent.web_agent.web_env.step_pictures
+    assert not build_agent(CKAgent, None, []).web_agent.web_env.step_pictures
+    assert build_agent(WebAgent, None, [], pictures=True).web_env.step_pictures
+    with pytest.raises(ConfigError, match="--pictures: this agent has no browser"):
+        build_agent(MultiStepAgent, None, [], pictures=True)
+
+
 def test_allow_takes_a_host_and_not_an_address(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "--task", "t", "--allow", "http://localhost:8000/a")
     assert code == 2 and "write localhost:8000" in err

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pages_site import Page, browser_settings, serve
+from PIL import Image
 from web_scripts import EMPTY_PLAN, code
 
 from ck_pro.exceptions import BrowserServerError
+from ck_pro.journal import Journal, read_events
 from ck_pro.language import text_of
 from ck_pro.model import CallContext
 from ck_pro.testing import ScriptedLLM
@@ -113,6 +117,34 @@ def test_a_task_is_solved_in_a_real_browser(settings: dict[str, Any], tmp_path: 
     agent = WebAgent(model=ScriptedLLM(answer), web_env=settings)
     session = agent.run("Add up the price list", workdir=tmp_path)
     assert session.final_results == {"output": "23", "log": "added up"}, session.to_dict()
+
+
+@pytest.mark.worker
+def test_the_journal_has_a_picture_of_each_action_with_its_target(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    def answer(messages: list[dict[str, Any]], context: CallContext) -> str:
+        page = text_of(messages[-1]["content"])
+        if context.step == 0:
+            field, like = _id(page, "textbox .Find"), _id(page, "button .Like")
+            return code(f"click({like})\ntype({field}, 'lamp')")
+        return code("stop('done')")
+
+    agent = WebAgent(
+        model=ScriptedLLM(answer), web_env={**settings, "step_pictures": True}, planning="off"
+    )
+    with Journal(tmp_path / "journal") as journal:
+        agent.run("Find lamps", workdir=tmp_path / "work", journal=journal)
+    events = read_events(tmp_path / "journal")
+    shown, like, field, results = (e["data"] for e in events if e["kind"] == "picture")
+    for picture in (shown, like, field, results):
+        image = Image.open(BytesIO(b64decode(picture["image"].partition(",")[2])))
+        assert (image.format, image.size) == ("WEBP", (720, 405))
+    assert like["targets"][0] in shown["elements"].values()
+    (x, y, width, height), *more = field["targets"]
+    assert not more and 0 < x < 1280 and 0 < y < 720 and width > 50 and height > 10
+    assert like["image"] == shown["image"] != field["image"] != results["image"]
+    assert results["url"].endswith("/search?q=lamp") and "call" not in results
 
 
 def test_runs_share_one_server_and_its_exit_is_reported(

@@ -251,3 +251,19 @@ def test_a_long_path_for_temporary_files_does_not_keep_chromium_from_starting(
         assert requests.post(f"{running.url}/getBrowser", json={}, timeout=60).status_code == 200
         assert running.end(signal.SIGTERM) == 0
     assert list(deep.iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["chromium", "renderers"])
+def test_a_crash_before_a_step_picture_costs_only_the_picture(
+    process: Process, server_site: Site, part: str
+) -> None:
+    with Client(process.url, server_site.url) as client:
+        _prepare(client)
+        renderers = process.processes("--type=renderer")
+        for pid in [process.chromium()] if part == "chromium" else renderers:
+            os.kill(pid, signal.SIGKILL)
+        where = {"browserId": client.browser, "pageId": client.page}
+        reply = client.post("takePicture", **where)
+        assert reply.status_code in (200, 409), reply.text
+        tree = client.act("wait", timeout=50)
+        assert "local kept session too c=1" in tree
