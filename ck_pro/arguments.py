@@ -9,7 +9,9 @@ import json
 import sys
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
@@ -19,6 +21,31 @@ from ck_pro.exceptions import ConfigError, ToolError
 _PLAIN_TYPES = (str, int, float, bool)
 _SHOWN = 80
 """Characters of a wrong value in a message."""
+
+_T = TypeVar("_T")
+
+
+def _once_per_function(
+    compute: Callable[[Callable[..., Any]], _T],
+) -> Callable[[Callable[..., Any]], _T]:
+    """Cache the result for each Python function as long as it exists: every prompt shows it.
+
+    All bound methods of one function share a result. Exceptions are not cached.
+    """
+    results: WeakKeyDictionary[FunctionType, dict[bool, _T]] = WeakKeyDictionary()
+
+    @functools.wraps(compute)
+    def cached(function: Callable[..., Any]) -> _T:
+        bound = isinstance(function, MethodType)
+        plain = getattr(function, "__func__", None) if bound else function
+        if not isinstance(plain, FunctionType):
+            return compute(function)
+        found = results.setdefault(plain, {})
+        if bound not in found:
+            found[bound] = compute(function)
+        return found[bound]
+
+    return cached
 
 
 def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
@@ -48,13 +75,18 @@ def parameters_schema(function: Callable[..., Any]) -> dict[str, Any]:
 
 def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the type hints; none if any cannot be resolved at run time."""
+    try:
+        return dict(_resolved_hints(function))
+    except (NameError, AttributeError, TypeError):  # a name for type checkers; not a function
+        return {}
+
+
+@_once_per_function
+def _resolved_hints(function: Callable[..., Any]) -> dict[str, Any]:
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except (NameError, AttributeError, TypeError):  # a name for type checkers; not a function
-        return {}
+    return typing.get_type_hints(function, include_extras=True)
 
 
 def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str:
@@ -65,19 +97,38 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
         returns: whether to include the return annotation.
     """
     try:
-        signature = inspect.signature(function, eval_str=True)
+        texts = _resolved_texts(function)
     except (NameError, AttributeError):  # only type checkers can resolve it
-        signature = inspect.signature(function)
-    shown = [
-        p.replace(annotation=bare_annotation(p.annotation)) for p in signature.parameters.values()
-    ]
-    result = inspect.Signature.empty
-    if returns:
-        result = bare_annotation(signature.return_annotation)
-    text = str(signature.replace(parameters=shown, return_annotation=result))
-    for one in {m for p in signature.parameters.values() for m in _classes_in(p.annotation)}:
-        text = text.replace(f"{one.__module__}.{one.__qualname__}", one.__name__)
-    return text
+        texts = _signature_texts(inspect.signature(function))
+    return texts[returns]
+
+
+@_once_per_function
+def resolved_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature with its annotations as types."""
+    return inspect.signature(function, eval_str=True)
+
+
+@_once_per_function
+def _resolved_texts(function: Callable[..., Any]) -> tuple[str, str]:
+    return _signature_texts(resolved_signature(function))
+
+
+def _signature_texts(signature: inspect.Signature) -> tuple[str, str]:
+    """Return a signature as text, without and with the return annotation."""
+    parameters = signature.parameters.values()
+    shown = [p.replace(annotation=bare_annotation(p.annotation)) for p in parameters]
+    result = bare_annotation(signature.return_annotation)
+    bare = signature.replace(parameters=shown, return_annotation=inspect.Signature.empty)
+    names = {
+        f"{one.__module__}.{one.__qualname__}": one.__name__
+        for p in parameters
+        for one in _classes_in(p.annotation)
+    }
+    texts = str(bare), str(bare.replace(return_annotation=result))
+    for qualified, name in names.items():
+        texts = texts[0].replace(qualified, name), texts[1].replace(qualified, name)
+    return texts
 
 
 def bare_annotation(annotation: Any) -> Any:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ck_pro.arguments import parameters_schema
+from ck_pro.arguments import parameters_schema, resolved_signature, signature_text
 from ck_pro.events import ErrorObservation
 from ck_pro.exceptions import ToolError
 from ck_pro.run_context import RunContext
@@ -64,11 +64,11 @@ class WebTool(Tool):
 
     def get_function_definition(self, short: bool) -> str:
         """Return the definition for prompts: one line if `short`, else with the whole help."""
-        signature = inspect.signature(self._declared[self.name].write, eval_str=True)
+        write = self._declared[self.name].write
         text = " ".join(self.description.split())
         if short:
-            return f"- {self.name}({_without_types(signature)}): {text.split('. ')[0].rstrip('.')}."
-        head = f"{self.name}{signature.replace(return_annotation=signature.empty)}"
+            return f"- {self.name}({_without_types(write)}): {text.split('. ')[0].rstrip('.')}."
+        head = f"{self.name}{signature_text(write, returns=False)}"
         return f'def {head}:\n    """{text}"""'
 
 
@@ -96,9 +96,9 @@ def _is_brief(function: Any) -> bool:
     return isinstance(function, AskHumanTool)
 
 
-def _without_types(signature: inspect.Signature) -> str:
+def _without_types(function: Callable[..., Any]) -> str:
     """Return the parameters without their types, which keeps the line short."""
-    empty = inspect.Parameter.empty
+    empty, signature = inspect.Parameter.empty, resolved_signature(function)
     bare = [p.replace(annotation=empty) for p in signature.parameters.values()]
     return str(inspect.Signature(bare))[1:-1]
 

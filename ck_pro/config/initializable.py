@@ -313,16 +313,24 @@ def _copy_default(value: Any, made: dict[int, Any] | None = None) -> Any:
     out: Any
     if kind is list:
         out = made[id(value)] = []
-        out.extend(_copy_default(v, made) for v in value)
+        out += [v if type(v) in _ATOMIC else _copy_default(v, made) for v in value]
     elif kind is dict:
         out = made[id(value)] = {}
-        out.update((k, _copy_default(v, made)) for k, v in value.items())
+        _copy_items(value, out, made)
     elif isinstance(value, KwargsInitializable) and not hasattr(kind, "__deepcopy__"):
         out = made[id(value)] = object.__new__(kind)
-        vars(out).update((n, _copy_default(v, made)) for n, v in vars(value).items())
+        _copy_items(vars(value), vars(out), made)
+    elif kind is tuple and _ATOMIC.issuperset(map(type, value)):
+        return value
     else:
         return _copied(value, made)
     return out
+
+
+def _copy_items(given: dict[Any, Any], out: dict[Any, Any], made: dict[int, Any]) -> None:
+    """Copy the items of one dict to another; most values of settings need no call."""
+    for name, value in given.items():
+        out[name] = value if type(value) in _ATOMIC else _copy_default(value, made)
 
 
 def _copied(value: Any, made: dict[int, Any]) -> Any:
@@ -401,7 +409,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, KwargsInitializable):
         return value.to_dict()
     if isinstance(value, str):
-        return _USER_INFO.sub(r"\1***@", value)
+        return _USER_INFO.sub(r"\1***@", value) if "@" in value else value
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from ck_pro import AgentSession, Journal, MultiStepAgent, StopTool, ToolRegistry
 from ck_pro.approval import Decision, describe
+from ck_pro.arguments import signature_text, type_hints
 from ck_pro.events import Action
 from ck_pro.exceptions import ConfigError
 from ck_pro.journal import read_events
@@ -237,3 +238,25 @@ def test_code_gets_the_error_as_an_exception_that_it_can_catch() -> None:
     )
     agent = MultiStepAgent(model=ScriptedLLM([code]), tools=[order], max_steps=1)
     assert observed(agent.run("t")).startswith("ToolError argument 'goods'[0]['count']: Field req")
+
+
+def test_a_type_defined_after_the_function_is_resolved_later() -> None:
+    names: dict[str, object] = {}
+    exec("def order(of: Later) -> int: ...", names)
+    function = names["order"]
+    assert callable(function)
+    assert (signature_text(function), type_hints(function)) == ("(of: 'Later') -> 'int'", {})
+    names["Later"] = bool
+    assert signature_text(function) == "(of: bool) -> int"
+    assert type_hints(function) == {"of": bool, "return": int}
+
+
+def test_a_method_has_a_signature_as_function_and_another_on_an_object() -> None:
+    class Counter:
+        def add(self, n: int) -> int:
+            return n
+
+    for _ in range(2):
+        assert signature_text(Counter.add) == "(self, n: int) -> int"
+        assert signature_text(Counter().add) == "(n: int) -> int"
+        assert signature_text(Counter().add, returns=False) == "(n: int)"
