@@ -11,7 +11,7 @@ EXTRAS := all
 # For a fast start: no plugins that the unit tests do not use, and temporary files in memory.
 MEMORY := $(shell test -w /dev/shm && echo TMPDIR=/dev/shm)
 ESLINT := node_modules/.bin/eslint
-UNIT := $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
+UNIT := --two-processes $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 

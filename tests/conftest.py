@@ -13,6 +13,7 @@ from pathlib import Path
 os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 
 import pytest
+import two_processes
 from hypothesis import HealthCheck, settings
 
 # `quick` is for the unit tests; the whole suite (`make test`) uses `full`
@@ -41,7 +42,7 @@ if PROFILE == "quick":
         The folders are removed when the session ends, and kept if a test failed.
         """
         name = re.sub(r"\W", "_", request.node.name)[:30]
-        folder = tmp_path_factory.getbasetemp() / f"{name}-{next(NUMBERS)}"
+        folder = tmp_path_factory.getbasetemp() / f"{name}-{os.getpid()}-{next(NUMBERS)}"
         folder.mkdir(mode=0o700)
         return folder
 
@@ -63,10 +64,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make unit`."""
+    text = "fork after the collection, and run many fast tests in two processes"
+    parser.addoption("--two-processes", action="store_true", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the order of files below; xdist would sort them by their number of tests."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if config.option.two_processes:
+        config.pluginmanager.register(two_processes)
 
 
 # Approximate seconds of a test, by the first of its marks in this list.
