@@ -19,6 +19,8 @@ Rooms, in import order: a room imports only rooms listed before it.
     agents     python -m ck_main.agents
     score      python -m ck_main.score
     graph      the sandbox state machine for LangGraph
+    viewer     the server and the page of the viewer
+    view       python -m ck_main.view
     main       python -m ck_main.main
     demo       python -m ck_main.demo
     console    ck-pro: all commands under one name

@@ -19,6 +19,7 @@ COMMANDS = {
     "mcp": ("ck_main.mcp", "Serve the agents and the browser as MCP tools."),
     "demo": ("ck_main.demo", "Run the demo: ten tasks, without a key or a network."),
     "score": ("ck_main.score", "Score the rows of an output again."),
+    "view": ("ck_main.view", "Show runs in the browser, also while they are running."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),
     "diff": ("ck_pro.trajectory.diff", "Compare two sets of runs."),
     "fork": ("ck_pro.trajectory.fork", "Start a new run from the first steps of another."),

@@ -176,6 +176,21 @@ def _row_at(path: Path, line: _Line) -> Record | Problem:
     return _row_of_line(path, replace(line, text=text))
 
 
+def read_line(path: Path, number: int, at: int, length: int) -> Record | Problem:
+    """Read the row in one line of a file; from a large one, only its structure.
+
+    Args:
+        path: of the file.
+        number: of the line, for messages.
+        at, length: position of the line in bytes.
+    """
+    try:
+        text = b"" if length < _LARGE_LINE else None
+        return _row_at(path, _Line(number, at, length, text))
+    except OSError as e:
+        return Problem(f"{path}, line {number}", f"cannot be read: {e.strerror}")
+
+
 def _id_of_journal(folder: Path) -> str:
     """Return the id of a journal's task, from its first lines or else the folder's name."""
     with suppress(JournalError, KeyError, TypeError):

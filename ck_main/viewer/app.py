@@ -1,0 +1,184 @@
+"""The routes of the viewer. Other modules add their routes in `create_app`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flask import Flask, Response, request
+
+from ck_main.viewer.live import Follower
+from ck_main.viewer.runs.library import Entry, Library
+from ck_main.viewer.runs.run_view import run_json
+from ck_main.viewer.runs.step_view import call_json, step_json
+from ck_main.viewer.runs.summaries import COLUMNS
+from ck_pro.command_line import write_crash
+from ck_pro.local_page.app import LocalApp, json_error, json_response
+from ck_pro.trajectory.reading.messages import MEDIA_TYPES
+from ck_pro.version import __version__
+
+PAGE = Path(__file__).parent / "page"
+POLL_SECONDS = 25.0
+_IMAGE_POLICY = "default-src 'none'; sandbox"
+_MAX_TRIES = 200
+
+
+class Viewer:
+    """The routes about runs.
+
+    Args:
+        library: the runs.
+        labels: the file of labels; None for none.
+        ended: set when the server stops.
+    """
+
+    def __init__(self, library: Library, labels: Path | None, ended: threading.Event) -> None:
+        self._library, self._labels, self._ended = library, labels, ended
+
+    def add_to(self, app: Flask) -> None:
+        """Add the routes."""
+        app.add_url_rule("/api/info", "info", self.info)
+        app.add_url_rule("/api/runs", "runs", self.runs)
+        app.add_url_rule("/api/changes", "changes", self.changes)
+        app.add_url_rule("/api/compare", "compare", self.compare)
+        run = "/api/run/<key>"
+        app.add_url_rule(run, "run", self.run)
+        app.add_url_rule(f"{run}/step/<sid>/<int:i>", "step", self.step)
+        app.add_url_rule(f"{run}/call/<sid>/<int:i>/<int:n>", "call", self.call)
+        app.add_url_rule(f"{run}/blob/<name>", "blob", self.blob)
+
+    def info(self) -> Response:
+        """Return the sources, and how far they are read."""
+        counts: dict[int, int] = {}
+        for entry in self._library.entries():
+            counts[entry.source] = counts.get(entry.source, 0) + 1
+        sources = [
+            {"name": s.name, "path": str(s.path), "kind": s.kind, "runs": counts.get(n, 0)}
+            for n, s in enumerate(self._library.sources)
+        ]
+        return json_response(
+            {
+                "sources": sources,
+                "version": __version__,
+                "live": any(map(self._library.is_live, self._library.entries())),
+                "labels": str(self._labels) if self._labels else None,
+                "problems": self._library.all_problems(),
+            }
+        )
+
+    def runs(self) -> Response:
+        """Return the table."""
+        version = self._library.version
+        rows = [self._library.line(entry) for entry in self._library.entries()]
+        return json_response({"version": version, "columns": COLUMNS, "rows": rows})
+
+    def changes(self) -> Response:
+        """Wait for changes of the table and of runs."""
+        since = request.args.get("since", 0, type=int)
+        version = self._library.wait(since, POLL_SECONDS, self._ended)
+        rows = self._library.lines_since(since)
+        return json_response({"version": version, "runs": rows, "keys": [row[0] for row in rows]})
+
+    def compare(self) -> Response:
+        """Return the runs of two sources by task."""
+        found: list[dict[str, Any]] = []
+        sides = []
+        for name in ("a", "b"):
+            number = request.args.get(name, -1, type=int)
+            sides.append({e.task_id: e for e in self._library.entries() if e.source == number})
+        for task_id in dict.fromkeys((*sides[0], *sides[1])):
+            pair = [_facts(side.get(task_id)) for side in sides]
+            found.append({"id": task_id, "a": pair[0], "b": pair[1]})
+        return json_response({"tasks": found})
+
+    def run(self, key: str) -> Response:
+        """Return the outline of a run."""
+        entry = self._library.entry(key)
+        if entry is None:
+            return _missing("run", key)
+        with self._library.opened(entry) as reader:
+            found = run_json(reader)
+        tries = self._library.parts(entry)[:_MAX_TRIES]
+        facts = {
+            "key": key,
+            "source": entry.source,
+            "try": entry.number,
+            "live": self._library.is_live(entry),
+            "journal": str(entry.journal) if entry.journal else None,
+            "id": found["id"] or entry.task_id,
+            "tries": [
+                {"key": t.key, "try": t.number, "score": t.summary.get("score")} for t in tries
+            ],
+        }
+        return json_response({**found, **facts})
+
+    def step(self, key: str, sid: str, i: int) -> Response:
+        """Return one step."""
+        entry = self._library.entry(key)
+        if entry is None:
+            return _missing("run", key)
+        with self._library.opened(entry) as reader:
+            found = step_json(reader, sid, i)
+        return _missing("step", f"{sid}/{i}") if found is None else json_response(found)
+
+    def call(self, key: str, sid: str, i: int, n: int) -> Response:
+        """Return one model call."""
+        entry = self._library.entry(key)
+        if entry is None:
+            return _missing("run", key)
+        with self._library.opened(entry) as reader:
+            found = call_json(reader, sid, i, n)
+        return _missing("call", f"{sid}/{i}/{n}") if found is None else json_response(found)
+
+    def blob(self, key: str, name: str) -> Response:
+        """Return a stored image; no other kind of file, and no SVG."""
+        kind = MEDIA_TYPES.get(name.rpartition(".")[2].replace("jpeg", "jpg"))
+        entry = self._library.entry(key)
+        if entry is None or kind is None:
+            return _missing("image", name)
+        with self._library.opened(entry) as reader:
+            content = reader.blob(name)
+        if content is None:
+            return _missing("image", name)
+        headers = {
+            "Content-Security-Policy": _IMAGE_POLICY,
+            "Cache-Control": "private, max-age=31536000, immutable",
+        }
+        return Response(content, mimetype=kind, headers=headers)
+
+
+def _facts(entry: Entry | None) -> Mapping[str, Any] | None:
+    if entry is None:
+        return None
+    names = ("score", "status", "steps", "tokens", "money", "seconds", "output")
+    return {"key": entry.key, **{name: entry.summary.get(name) for name in names}}
+
+
+def _missing(what: str, name: str) -> Response:
+    return json_error(f"there is no {what} {name[:100]}", 404)
+
+
+def create_app(
+    library: Library,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    labels: Path | None = None,
+) -> LocalApp:
+    """Create the viewer; it listens at once.
+
+    Args:
+        library: the runs.
+        host: address to bind to.
+        port: port to bind to; 0 picks a free one.
+        labels: the file of labels.
+
+    Raises:
+        ConfigError: the address cannot be bound.
+    """
+    app = LocalApp(PAGE, host=host, port=port, on_error=write_crash)
+    Viewer(library, labels, app.ended).add_to(app.flask)
+    Follower(library, app.ended).start()
+    return app
