@@ -20,11 +20,12 @@ from rich.console import Console
 from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.session import PHASES
 from ck_pro.session.status import Status
-from ck_pro.trajectory.exporting.filters import Condition, FilterSettings, Labels
+from ck_pro.trajectory.exporting.filters import Condition, FilterSettings
 from ck_pro.trajectory.exporting.job import ExportSettings, check_settings
 from ck_pro.trajectory.exporting.pipeline import export
 from ck_pro.trajectory.exporting.report import report_lines, report_table
 from ck_pro.trajectory.formats import ExportFormat, export_formats
+from ck_pro.trajectory.labels import is_label_file
 from ck_pro.trajectory.reading.sources import Problem
 
 _SHOWN_PROBLEMS = 20
@@ -178,13 +179,24 @@ def phases_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
     show_default=True,
     help="The runner's calls about a try: judge, reflect, choose. --phase tool:judge keeps them.",
 )
-@click.option("--labels", type=_PATH, help="JSON lines that include or exclude single steps.")
+@click.option(
+    "--labels",
+    type=_PATH,
+    multiple=True,
+    help="Labels of runs, steps and calls, and corrected replies (JSON lines).",
+)
+@click.option(
+    "--label",
+    type=click.Choice(["good", "bad", "include", "corrected"]),
+    multiple=True,
+    help="Only calls with this label.",
+)
 @click.option(
     "--unlabelled",
     type=_KEEP_DROP,
     default="keep",
     show_default=True,
-    help="Steps without a label.",
+    help="Calls without a label.",
 )
 @click.option(
     "--failed-subs",
@@ -244,19 +256,16 @@ def cli(
     good_score: float,
     max_pairs: int,
     where: tuple[str, ...],
-    labels: Path | None,
     **filters: Any,
 ) -> ExitCode:
     """Convert runs to training data."""
-    if not (*inputs, *more):
-        raise click.UsageError("give at least one --input")
+    sources = _runs((*inputs, *more))
     settings = ExportSettings(
         FORMATS[format_],
-        (*inputs, *more),
+        sources,
         output,
         FilterSettings(
             where=[Condition.parse(w) for w in where],
-            labels=None if labels is None else Labels.read(labels),
             **filters,
         ),
         images=images,
@@ -269,15 +278,30 @@ def cli(
     )
     check_settings(settings)
     report = export(settings, _ProblemPrinter())
-    for name in report.unmatched:
+    for name in (*report.unmatched, *_first(report.lost_labels)):
         click.echo(f"warning: {name}", err=True)
     out = Console()
     out.print(report_table(report, settings))
     for line in report_lines(report, settings):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
-    if report.problems:
+    if report.problems or report.label_problems:
         return ExitCode.LINES
     return ExitCode.DONE if report.rows_out else ExitCode.EMPTY
+
+
+def _runs(paths: Sequence[Path]) -> list[Path]:
+    """Return the inputs without label files, which `runs/*.jsonl` also names."""
+    for path in filter(is_label_file, paths):
+        click.echo(f"{path} has labels, not runs (skipped); to use it, add --labels", err=True)
+    found = [path for path in paths if not is_label_file(path)]
+    if not found:
+        raise click.UsageError("give at least one --input")
+    return found
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _SHOWN_PROBLEMS
+    return [*lines[:_SHOWN_PROBLEMS], *([f"... and {more:,} more labels"] if more > 0 else [])]
 
 
 class _ProblemPrinter:

@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from ck_pro.exceptions import InputError
 from ck_pro.model import estimate_tokens
+from ck_pro.trajectory.labels import Decision
+from ck_pro.trajectory.labels.label_set import NO_DECISION
 from ck_pro.trajectory.reading.attempts import Try, session_key, value_at
 from ck_pro.trajectory.reading.big_json import plain
 from ck_pro.trajectory.reading.messages import text_of
-from ck_pro.trajectory.reading.model_calls import Call
+from ck_pro.trajectory.reading.model_calls import Call, Unusable
 
 _CONDITION = re.compile(
     r"\s*([\w.\-]+(?: [\w.\-]+)*)\s*(==|!=|>=|<=|>|<|!~|~)\s*(.*?)\s*", re.DOTALL
@@ -30,7 +32,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 JUDGES = ("tool:judge", "tool:reflect", "tool:choose")
 """Phases of the runner's calls about a finished try; no agent makes them."""
-_LABEL_KEYS = {"id", "session", "agent", "agent_path", "phase", "step", "try"}
+EXCLUDED, BAD = "excluded by label", "bad by label"
 
 
 @dataclass(frozen=True)
@@ -95,73 +97,6 @@ def _as_number(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Label:
-    """A line of a labels file: include or exclude the calls that match its keys."""
-
-    include: bool
-    keys: Mapping[str, Any]
-
-    def names(self, metadata: Mapping[str, Any]) -> bool:
-        """Return whether a call with this metadata matches."""
-        return all(metadata[k] == v for k, v in self.keys.items())
-
-
-class Labels:
-    """Labels of single steps, from a file written by a person or a program.
-
-    Each line is an object: `"label"` is "include" or "exclude", and the other keys select calls:
-    `id` (of the task), `session`, `agent`, `agent_path`, `phase`, `step`, `try`. If several lines
-    match a call, the last applies.
-    """
-
-    def __init__(self, lines: Sequence[Label]):
-        self._by_id: dict[Any, list[tuple[int, Label]]] = {}
-        for n, label in enumerate(lines):
-            self._by_id.setdefault(label.keys.get("id"), []).append((n, label))
-
-    @classmethod
-    def read(cls, path: Path) -> Labels:
-        """Read a labels file.
-
-        Raises:
-            InputError: the file cannot be read, or a line is not a label.
-        """
-        try:
-            lines = path.read_text("utf-8-sig").split("\n")
-        except (OSError, UnicodeDecodeError) as e:
-            reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
-            raise InputError(f"cannot read the labels {path}: {reason}") from None
-        found = enumerate(lines, 1)
-        return cls([_label(f"{path}, line {n}", line) for n, line in found if line.strip()])
-
-    def verdict(self, metadata: Mapping[str, Any]) -> bool | None:
-        """Return True to include, False to exclude, None if no line matches the call."""
-        facts = {**metadata, "id": metadata["task_id"]}
-        lines = sorted(
-            (*self._by_id.get(facts["id"], ()), *self._by_id.get(None, ())),
-            key=lambda line: -line[0],
-        )
-        return next((label.include for _, label in lines if label.names(facts)), None)
-
-
-def _label(where: str, line: str) -> Label:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict) or data.get("label") not in ("include", "exclude"):
-        raise InputError(f'{where}: a label is an object with "label": "include" or "exclude"')
-    keys = {k: v for k, v in data.items() if k != "label"}
-    unknown = sorted(set(keys) - _LABEL_KEYS)
-    if unknown:
-        known = ", ".join(sorted(_LABEL_KEYS))
-        raise InputError(f"{where}: unknown key '{unknown[0]}'; known keys: {known}")
-    if "id" in keys:
-        keys["id"] = str(keys["id"])
-    return Label(data["label"] == "include", keys)
-
-
-@dataclass(frozen=True)
 class FilterSettings:
     """What to keep.
 
@@ -177,7 +112,9 @@ class FilterSettings:
         agents: names of agents, or paths such as "ck_agent/web_agent"; empty means any.
         phases: "plan", "action", "end", "tool:NAME"; empty means any.
         judges: the runner's calls about tries (`JUDGES`); those named in `phases` stay.
-        labels, unlabelled: see `Labels`; `unlabelled` is for calls that no line matches.
+        labels: files of labels, in order.
+        label: only calls with one of these labels; empty means any.
+        unlabelled: calls without a label.
         failed_subs: calls of failed sub-sessions, and of sessions below them.
         not_chosen: calls of a sub-agent's tries that its caller did not choose.
         errors: calls of steps whose action failed.
@@ -198,7 +135,8 @@ class FilterSettings:
     agents: Sequence[str] = ()
     phases: Sequence[str] = ()
     judges: Literal["keep", "drop"] = "drop"
-    labels: Labels | None = None
+    labels: Sequence[Path] = ()
+    label: Sequence[Literal["good", "bad", "include", "corrected"]] = ()
     unlabelled: Literal["keep", "drop"] = "keep"
     failed_subs: Literal["keep", "drop"] = "drop"
     not_chosen: Literal["keep", "drop"] = "drop"
@@ -213,8 +151,9 @@ class FilterSettings:
     @property
     def of_calls(self) -> bool:
         """Whether any filter of single calls is set."""
-        names = ("agents", "phases", "labels", "min_chars", "max_chars", "max_tokens")
-        return any(getattr(self, n) for n in names) or self.errors == "drop" or self.pools_rewards
+        names = ("agents", "phases", "label", "min_chars", "max_chars", "max_tokens")
+        drops = "drop" in (self.errors, self.unlabelled)
+        return any(getattr(self, n) for n in names) or drops or self.pools_rewards
 
     @property
     def pools_rewards(self) -> bool:
@@ -229,10 +168,12 @@ class Filters:
     Args:
         settings: what to keep.
         chosen: ordinals of the tries that `best` keeps; None if `best` is off.
+        keep_bad: whether to keep calls with the label "bad", for preferences.
     """
 
     settings: FilterSettings
     chosen: frozenset[int] | None = None
+    keep_bad: bool = False
     _seen: set[bytes] = field(default_factory=set)
     _paths: set[str] = field(default_factory=set)
     _names: set[str] = field(default_factory=set)
@@ -279,27 +220,56 @@ class Filters:
             return "best of several tries"
         return None
 
-    def call_refusal(self, call: Call) -> str | None:
-        """Return the name of the filter that drops a call; None to keep it."""
+    def call_refusal(self, call: Call, decision: Decision = NO_DECISION) -> str | None:
+        """Return the name of the filter that drops a call; None to keep it.
+
+        Args:
+            call: the call, after `apply_labels`.
+            decision: of its labels.
+        """
+        return (
+            self._label_refusal(call, decision)
+            or (self._quality_refusal(call) if call.judged is None else None)
+            or self._selection_refusal(call)
+        )
+
+    def refusal(self, found: Call | Unusable, decision: Decision) -> str | None:
+        """Return why a labelled call is dropped: by a filter, or as it cannot be represented."""
+        if isinstance(found, Unusable):
+            return EXCLUDED if decision.excluded else found.reason
+        return self.call_refusal(found, decision)
+
+    def _label_refusal(self, call: Call, decision: Decision) -> str | None:
+        s = self.settings
+        if decision.excluded:
+            return EXCLUDED
+        if decision.judgement == "bad" and not self.keep_bad:
+            return BAD
+        if s.label and not any(map(decision.has, s.label)):
+            return "other label"
+        return "no label" if s.unlabelled == "drop" and not decision.labelled else None
+
+    def _quality_refusal(self, call: Call) -> str | None:
+        """Drop by what the run says about the call; a label of the call, step or session wins."""
         s = self.settings
         if s.failed_subs == "drop" and not call.healthy:
             return "failed sub-session"
         if s.not_chosen == "drop" and not call.chosen:
             return "try that was not chosen"
+        if s.errors == "drop" and call.error:
+            return "error"
+        if s.unreadable == "drop" and call.unreadable:
+            return "unreadable reply"
+        return None
+
+    def _selection_refusal(self, call: Call) -> str | None:
+        s = self.settings
         if s.agents and not {call.agent_path[-1], "/".join(call.agent_path)} & set(s.agents):
             return "agent"
         if s.phases and call.phase not in s.phases:
             return "phase"
         if s.judges == "drop" and call.phase in JUDGES and not s.phases:
             return "judge"
-        if s.errors == "drop" and call.error:
-            return "error"
-        if s.unreadable == "drop" and call.unreadable:
-            return "unreadable reply"
-        if s.labels is not None:
-            verdict = s.labels.verdict(call.metadata)
-            if verdict is False or (verdict is None and s.unlabelled == "drop"):
-                return "labels"
         if self._wrong_length(call):
             return "length"
         if s.duplicates == "drop" and self._is_known(call.prompt_key + call.reply_key):

@@ -76,6 +76,12 @@ class Report:
         images: image files written.
         files: paths of the output files.
         unmatched: filters whose path or name occurs nowhere in the input, one line each.
+        labelled: what labels changed, by its name in the table.
+        originals: added calls: replies before their correction, for preferences.
+        lost_labels: labels that match no call of the input, one line each.
+        label_problems: lines of label files that are not labels.
+        unused_labels: label files beside the inputs that the export does not use, with the number
+            of their labels.
         prompt_tokens, reply_tokens: estimated tokens of the rows written.
     """
 
@@ -92,6 +98,11 @@ class Report:
     images: int = 0
     files: list[Path] = field(default_factory=list)
     unmatched: list[str] = field(default_factory=list)
+    labelled: Counter[str] = field(default_factory=Counter)
+    originals: int = 0
+    lost_labels: list[str] = field(default_factory=list)
+    label_problems: int = 0
+    unused_labels: list[tuple[Path, int]] = field(default_factory=list)
 
 
 def check_settings(settings: ExportSettings) -> None:
@@ -103,6 +114,10 @@ def check_settings(settings: ExportSettings) -> None:
     for message in _conflicts(settings):
         raise InputError(message)
     check_inputs(settings.inputs)
+    if (settings.filters.label or settings.filters.unlabelled == "drop") and not (
+        settings.filters.labels
+    ):
+        raise InputError("--label and --unlabelled drop need --labels FILE")
     output = settings.output
     for path in settings.inputs:
         if output.exists() and output.samefile(path):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from ck_pro.exceptions import CKError, InputError, OutputError
 from ck_pro.model import estimate_tokens
-from ck_pro.trajectory.exporting.filters import Filters, FilterSettings, tokens_of
+from ck_pro.trajectory.exporting.filters import (
+    BAD,
+    EXCLUDED,
+    Filters,
+    FilterSettings,
+    tokens_of,
+)
 from ck_pro.trajectory.exporting.job import ExportSettings, Report
 from ck_pro.trajectory.exporting.writers import (
     JsonFolderWriter,
@@ -22,6 +28,9 @@ from ck_pro.trajectory.exporting.writers import (
 from ck_pro.trajectory.formats.arrow_schema import arrow_schemas
 from ck_pro.trajectory.formats.images import ImageFolder
 from ck_pro.trajectory.formats.layout import Layout
+from ck_pro.trajectory.labels import Labels, unused_label_files
+from ck_pro.trajectory.labels.applying import apply_labels
+from ck_pro.trajectory.labels.whole_runs import labelled_run
 from ck_pro.trajectory.reading.attempts import Try, tries_of
 from ck_pro.trajectory.reading.messages import MessageError
 from ck_pro.trajectory.reading.model_calls import Call, Unusable, calls_of, each_call
@@ -52,7 +61,8 @@ class _Export:
     def __init__(self, settings: ExportSettings, on_problem: Callable[[Problem], None]):
         self.settings, self.format, self.on_problem = settings, settings.format, on_problem
         self.report = Report()
-        self.filters = Filters(settings.filters_in_use)
+        self.labels = Labels.read(settings.filters.labels, settings.good_score)
+        self.filters = Filters(settings.filters_in_use, keep_bad=self.format.preferences)
         self.kinds = Kinds()
         self.replies: Replies | None = None
         self.is_folder = self.format.one_file_per_row and settings.output.suffix != ".jsonl"
@@ -89,6 +99,13 @@ class _Export:
     def _finish(self, writer: Writer) -> None:
         self.report.restarted = sum(map(count_restarted, self.settings.inputs))
         self.report.files, self.report.images = writer.files, self.folder.written
+        self.report.lost_labels = self.labels.unmatched() if self.report.runs else []
+        self.report.label_problems = len(self.labels.problems)
+        for problem in self.labels.problems:
+            self.on_problem(problem)
+        self.report.unused_labels = unused_label_files(
+            self.settings.inputs, self.settings.filters.labels
+        )
         if self.format.finish is not None:
             self.format.finish(writer.files, self._has_images)
 
@@ -108,7 +125,7 @@ class _Export:
             except InputError as e:
                 self._problem(Problem(found.where, str(e)), counting)
                 continue
-            for attempt in tries:
+            for attempt in map(self.labels.judged_run, tries):
                 yield ordinal, attempt
                 ordinal += 1
 
@@ -127,25 +144,25 @@ class _Export:
         """Yield the calls that the filters keep, with their ordinals in the input."""
         ordinal = -1
         dropped = self.report.dropped if counting else Counter[str]()
-        filters = Filters(settings, self.filters.chosen)
+        filters = Filters(settings, self.filters.chosen, self.filters.keep_bad)
         for n, attempt in self._tries(counting=counting):
             if counting:
                 filters.observe(attempt)
             try:
                 refusal = filters.try_refusal(attempt, n)
-                for call in each_call(attempt) if attempt.on_disk else calls_of(attempt):
-                    ordinal += 1
+                for found in each_call(attempt) if attempt.on_disk else calls_of(attempt):
                     self.report.calls_in += counting
-                    if counting and isinstance(call, Call):
-                        filters.observe(call)
-                    if isinstance(call, Unusable):
-                        reason: str | None = refusal or call.reason
-                    else:
-                        reason = refusal or filters.call_refusal(call)
-                        if not reason:
+                    if counting and isinstance(found, Call):
+                        filters.observe(found)
+                    made = apply_labels(found, self.labels, originals=self.format.preferences)
+                    self.report.originals += counting * (len(made) - 1)
+                    for call, decision in made:
+                        ordinal += 1
+                        reason = refusal or filters.refusal(call, decision)
+                        if reason:
+                            dropped[reason] += 1
+                        elif isinstance(call, Call):
                             yield ordinal, call
-                    if reason:
-                        dropped[reason] += 1
             except _UNREADABLE as e:
                 self._problem(Problem(attempt.where, unreadable(e)), counting)
         if counting and self.report.runs:
@@ -245,6 +262,7 @@ class _Export:
         if per_prompt and call.prompt_key in self._written_prompts:
             self.report.calls_used += 1
             return
+        self.report.labelled["replies corrected"] += call.corrected
         if self.settings.filters.pools_rewards and self.replies is not None:
             call.pooled = self._pooled(call)
         try:
@@ -259,6 +277,7 @@ class _Export:
         self.report.calls_used += bool(rows)
         for row in rows:
             writer.write(row)
+            self.report.labelled["pairs from labels"] += _is_labelled_pair(row)
             prompt, reply = tokens_of(call)
             if self.format.reply_columns:
                 replies = [m for name in self.format.reply_columns for m in row[name]]
@@ -280,6 +299,7 @@ class _Export:
             self.report.calls_in += 1
             self.filters.observe(attempt)
             try:
+                self._count_labels(attempt)
                 refusal = self._run_refusal(attempt, ordinal)
                 refusal = refusal or self._write_run(writer, layout, attempt)
             except MessageError as e:
@@ -298,11 +318,29 @@ class _Export:
         refusal = self.filters.try_refusal(attempt, ordinal)
         if refusal is None and self.filters.is_repeated(attempt):
             return "duplicate"
-        return refusal
+        decision = self.labels.of_run(attempt)
+        if decision.excluded:
+            return EXCLUDED
+        return BAD if refusal is None and decision.judgement == "bad" else refusal
+
+    def _count_labels(self, attempt: Try) -> None:
+        """Count what the labels of its calls change in a run."""
+        if not self.labels.concern(attempt):
+            return
+        for found in each_call(attempt):
+            call = found.call if isinstance(found, Unusable) else found
+            decision = self.labels.of_call(call)
+            names = {EXCLUDED: decision.excluded, BAD: decision.judgement == "bad"}
+            leaves = next((name for name, holds in names.items() if holds), None)
+            if decision.reply is not None and leaves != EXCLUDED:
+                self.report.labelled["replies corrected"] += 1
+            elif leaves:
+                self.report.labelled[f"model calls {leaves}"] += 1
 
     def _write_run(self, writer: Writer, layout: Layout, attempt: Try) -> str | None:
         """Write a try as a whole; return the reason if it cannot be written."""
         assert self.format.run_row is not None
+        attempt = labelled_run(attempt, self.labels)
         row = self.format.run_row(attempt, layout)
         if row is None:
             return "no complete step"
@@ -313,3 +351,9 @@ class _Export:
         self.report.prompt_tokens += sum(prompt for prompt, _ in calls)
         self.report.reply_tokens += sum(reply for _, reply in calls)
         return None
+
+
+def _is_labelled_pair(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is a pair with a labelled reply."""
+    metadata = row.get("metadata", {})
+    return bool(metadata.get("chosen_label") or metadata.get("rejected_label"))

@@ -22,6 +22,8 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
     if report.restarted:
         table.add_row("restarted attempts, skipped", f"{report.restarted:,}")
     table.add_row(f"{unit} in", f"{report.calls_in:,}", style="bold")
+    if report.originals:
+        table.add_row("  added: replies before correction", f"{report.originals:,}")
     for name, count in report.dropped.most_common():
         table.add_row(f"  dropped: {name}", f"{count:,}")
     if form.per_prompt:
@@ -30,6 +32,11 @@ def report_table(report: Report, settings: ExportSettings) -> Table:
     table.add_row(f"rows out{pairs}", f"{report.rows_out:,}", style="bold")
     table.add_row("prompt tokens, estimated", f"{report.prompt_tokens:,}")
     table.add_row("reply tokens, estimated", f"{report.reply_tokens:,}")
+    for name, count in report.labelled.items():
+        if count:
+            table.add_row(name, f"{count:,}")
+    if report.lost_labels:
+        table.add_row("labels without a call", f"{len(report.lost_labels):,}", style="yellow")
     if report.images:
         table.add_row("images written", f"{report.images:,}")
     return table
@@ -50,4 +57,7 @@ def report_lines(report: Report, settings: ExportSettings) -> list[str]:
         lines.append(f"no rows: {_why_empty(report, settings)}")
         if settings.format.advice:
             lines.append(settings.format.advice)
+    for path, count in report.unused_labels:
+        what = "1 label; to use it" if count == 1 else f"{count:,} labels; to use them"
+        lines.append(f"hint: {path} has {what}, add --labels {path}")
     return lines

@@ -30,6 +30,8 @@ METADATA = {
     "reward": NUMBER,
     "scored": BOOLEAN,
     "model": TEXT,
+    "label": TEXT,
+    "corrected": BOOLEAN,
 }
 """Types of `Call.metadata`."""
 

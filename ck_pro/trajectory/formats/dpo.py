@@ -9,7 +9,7 @@ from ck_pro.trajectory.formats.export_format import ExportFormat
 from ck_pro.trajectory.formats.layout import Layout, TrainingRow
 from ck_pro.trajectory.formats.trl import OF_REPLY, pair_metadata, trl_columns, trl_row
 from ck_pro.trajectory.reading.model_calls import Call
-from ck_pro.trajectory.reading.survey import Replies, kinds_of_pairs, pairs
+from ck_pro.trajectory.reading.survey import Replies, kinds_of_pairs
 
 _REPLIES = ("chosen", "rejected")
 
@@ -19,13 +19,14 @@ def dpo_rows(call: Call, layout: Layout) -> list[TrainingRow]:
     assert layout.replies is not None
     prompt_metadata = {k: v for k, v in call.metadata.items() if k not in OF_REPLY}
     rows = []
-    for good, bad in pairs(layout.replies.to(call), layout.max_pairs):
+    for good, bad in layout.replies.pairs(call, layout.max_pairs):
         chosen = layout.reply(good.reply, good.reasoning)
         rejected = layout.reply(bad.reply, bad.reasoning)
         parts = {"prompt": call.prompt, "chosen": [chosen], "rejected": [rejected]}
         row = trl_row(call, layout, parts)
         rewards = {"chosen_reward": good.value, "rejected_reward": bad.value}
-        rows.append({**row, "metadata": {**prompt_metadata, **rewards}})
+        labels = {"chosen_label": good.label, "rejected_label": bad.label}
+        rows.append({**row, "metadata": {**prompt_metadata, **rewards, **labels}})
     return rows
 
 
@@ -35,7 +36,7 @@ def dpo_columns(layout: Layout) -> dict[str, Any]:
 
 
 def _kinds_of_rows(call: Call, replies: Replies, max_pairs: int) -> Iterator[str]:
-    return kinds_of_pairs(call, pairs(replies.to(call), max_pairs))
+    return kinds_of_pairs(call, replies.pairs(call, max_pairs))
 
 
 FORMAT = ExportFormat(

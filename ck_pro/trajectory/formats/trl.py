@@ -23,7 +23,7 @@ from ck_pro.trajectory.formats.layout import (
 from ck_pro.trajectory.reading.messages import Message, text_of
 from ck_pro.trajectory.reading.model_calls import Call
 
-OF_REPLY = ("try", "session", "status", "reward", "scored")
+OF_REPLY = ("try", "session", "status", "reward", "scored", "label", "corrected")
 """Keys of the metadata that describe one reply, not its prompt."""
 
 
@@ -85,4 +85,5 @@ def sft_columns(layout: Layout) -> dict[str, Any]:
 def pair_metadata() -> dict[str, Any]:
     """Return the columns of the metadata of a pair."""
     kept = {k: v for k, v in METADATA.items() if k not in OF_REPLY}
-    return {**kept, "chosen_reward": NUMBER, "rejected_reward": NUMBER}
+    rewards = {"chosen_reward": NUMBER, "rejected_reward": NUMBER}
+    return {**kept, **rewards, "chosen_label": TEXT, "rejected_label": TEXT}

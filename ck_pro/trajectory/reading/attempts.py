@@ -171,6 +171,11 @@ def session_key(session: Mapping[str, Any]) -> bytes:
     return hash_of(session.get("id"), session.get("task"), len(steps), texts)
 
 
+def sid_of(session: Mapping[str, Any]) -> str:
+    """Return a session's id; for rows of other programs without ids, "~" and a hash."""
+    return str(session.get("id") or f"~{session_key(session).hex()[:12]}")
+
+
 def nested_sessions(action: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the sub-agents' sessions in a step's action, including copies."""
     for session in action.get("sub_sessions") or ():

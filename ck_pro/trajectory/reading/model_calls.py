@@ -17,6 +17,7 @@ from ck_pro.trajectory.reading.attempts import (
     agent_of,
     nested_sessions,
     session_key,
+    sid_of,
     status_of,
     unchosen_sessions,
     value_at,
@@ -50,6 +51,12 @@ class Call:
         error: type of the error of the step's action, "" for none.
         unreadable: why the agent could not fully parse the reply; "" if it could.
         info: `llm_info` of the row: model, usage, cost.
+        number: index of the call in its step, see `step_calls`.
+        output: `llm_output` of the row.
+        label: "good" or "bad" if a person judged the call or its run; "" without a judgement.
+        corrected: whether the reply is a person's correction.
+        corrects: `reply_key` of the reply before the correction, if that is a bad example.
+        judged: reward by the label of the call, its step or session; None without one.
     """
 
     attempt: Try
@@ -68,6 +75,12 @@ class Call:
     unreadable: str = ""
     reasoning: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
+    number: int = 0
+    output: Any = None
+    label: str = ""
+    corrected: bool = False
+    corrects: bytes = b""
+    judged: float | None = None
     pooled: float | None = None
     """Reward for all calls with this prompt and reply; replaces the call's own if set."""
 
@@ -75,10 +88,13 @@ class Call:
     def value(self) -> float | None:
         """Reward of the reply: the try's score; None if unknown or if the caller did not choose it.
 
-        At most 0 if a session failed or the agent could not parse the reply.
+        At most 0 if a session failed or the agent could not parse the reply. A label of the call,
+        its step or session replaces all this.
         """
         if self.pooled is not None:
             return self.pooled
+        if self.judged is not None:
+            return self.judged
         score = self.attempt.score if self.chosen else None
         good = self.healthy and not self.unreadable
         return score if score is None or good else min(score, 0.0)
@@ -103,7 +119,14 @@ class Call:
             "reward": float(self.value or 0.0),
             "scored": self.value is not None,
             "model": str(self.info.get("model", "")),
+            "label": self.label,
+            "corrected": self.corrected,
         }
+
+    @property
+    def recorded_mark(self) -> str:
+        """See `reply_mark`."""
+        return reply_mark({"llm_output": self.output, "llm_info": self.info})
 
     @cached_property
     def prompt_key(self) -> bytes:
@@ -119,9 +142,46 @@ class Call:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A model call that no format can represent, with a short fixed reason."""
+    """A model call that no format can represent.
+
+    Args:
+        reason: a short fixed phrase.
+        call: the call as far as it can be read.
+        has_prompt: whether its prompt can be read, so that only the reply is wrong.
+    """
 
     reason: str
+    call: Call
+    has_prompt: bool = False
+
+
+def step_calls(step: Mapping[str, Any]) -> list[tuple[int, str, Any]]:
+    """Return the model calls of a row's step as `(number, phase, part)`.
+
+    The order is plan, action, calls by tools, end. The numbers are the same in rows and journals
+    of one run, and a call in progress only adds to them.
+    """
+    action, end = step.get("action") or {}, step.get("end") or {}
+    tools = [(str(c.get("phase", "tool")), c) for c in _model_calls(action)]
+    ends = [("end", part) for part in (*_model_calls(end), end)]
+    parts = [("plan", step.get("plan") or {}), ("action", action), *tools, *ends]
+    # without a prompt, the phase made no call, or its texts were not stored
+    made = [p for p in parts if not isinstance(p[1], Mapping) or p[1].get("llm_input")]
+    return [(n, phase, part) for n, (phase, part) in enumerate(made)]
+
+
+def _model_calls(part: Any) -> Sequence[Any]:
+    return (part.get("model_calls") or ()) if isinstance(part, Mapping) else ()
+
+
+def reply_mark(part: Mapping[str, Any]) -> str:
+    """Return 12 hex digits that identify the recorded reply of a row's phase.
+
+    A label stores them, so that it does not apply to another reply of a step that was repeated.
+    """
+    info = part.get("llm_info")
+    calls = plain(info).get("tool_calls") if isinstance(info, Mapping) else None
+    return hash_of(part.get("llm_output") or "", calls or []).hex()[:12]
 
 
 def calls_of(attempt: Try) -> list[Call | Unusable]:
@@ -140,9 +200,10 @@ def each_call(attempt: Try) -> Iterator[Call | Unusable]:
 
 @dataclass(frozen=True)
 class _Standing:
-    """Facts that a session passes to its nested sessions: see `Call`."""
+    """Facts of a session that its calls and nested sessions have: see `Call`."""
 
     path: tuple[str, ...] = ()
+    sid: str = ""
     healthy: bool = True
     chosen: bool = True
 
@@ -161,7 +222,7 @@ class _Walk:
         self.known.add(key)
         path = (*above.path, agent_of(session, len(above.path)))
         healthy = above.healthy and (not above.path or status_of(session) == DONE)
-        here = _Standing(path, healthy, above.chosen)
+        here = _Standing(path, sid_of(session), healthy, above.chosen)
         for n, step in enumerate(_list(session.get("steps"), "steps", path)):
             yield from self.step(_mapping(step, f"steps[{n}]", path), n, session, here)
 
@@ -169,41 +230,34 @@ class _Walk:
         self, step: Mapping[str, Any], n: int, session: Mapping[str, Any], here: _Standing
     ) -> Iterator[Call | Unusable]:
         action = _mapping(step.get("action") or {}, f"steps[{n}].action", here.path)
-        tools = [(str(c.get("phase", "tool")), c) for c in action.get("model_calls") or ()]
-        parts = [("plan", step.get("plan") or {}), ("action", action), *tools]
-        for phase, part in parts:
-            yield from self.call(part, phase, n, session, here)
+        _mapping(step.get("end") or {}, f"steps[{n}].end", here.path)
+        calls = step_calls(step)
+        for found in calls:
+            if found[1] != "end":
+                yield self.call(found, n, session, here)
         others = unchosen_sessions(action)
         for nested in nested_sessions(action):
             chosen = here.chosen and session_key(nested) not in others
             yield from self.session(nested, replace(here, chosen=chosen))
-        end = _mapping(step.get("end") or {}, f"steps[{n}].end", here.path)
-        for part in (*(end.get("model_calls") or ()), end):
-            yield from self.call(part, "end", n, session, here)
+        for found in calls:
+            if found[1] == "end":
+                yield self.call(found, n, session, here)
 
     def call(
-        self, part: Any, phase: str, n: int, session: Mapping[str, Any], here: _Standing
-    ) -> Iterator[Call | Unusable]:
+        self, found: tuple[int, str, Any], n: int, session: Mapping[str, Any], here: _Standing
+    ) -> Call | Unusable:
+        number, phase, part = found
         part = _mapping(part, f"steps[{n}].{phase}", here.path)
-        if not part.get("llm_input"):
-            return  # the phase made no call, or its texts were not stored
         info = part.get("llm_info")
         info = plain(info) if isinstance(info, Mapping) else {}
-        images: list[Image] = []
-        try:
-            prompt = normal_messages(part["llm_input"], images)
-            reply = _reply(part.get("llm_output"), info)
-        except MessageError as e:
-            yield Unusable(e.reason)
-            return
-        yield Call(
+        call = Call(
             self.attempt,
-            prompt,
-            reply,
-            images,
+            [],
+            {"role": "assistant", "content": ""},
+            [],
             normal_tools(value_at(info, "params.tools")),
             here.path,
-            str(session.get("id") or ""),
+            here.sid,
             n,
             phase,
             status_of(session),
@@ -213,7 +267,18 @@ class _Walk:
             unreadable=unreadable_reason(part, phase),
             reasoning=str(info.get("reasoning") or ""),
             info=info,
+            number=number,
+            output=part.get("llm_output"),
         )
+        try:
+            call.prompt = normal_messages(part["llm_input"], call.images)
+        except MessageError as e:
+            return Unusable(e.reason, call)
+        try:
+            call.reply = _reply(call.output, info)
+        except MessageError as e:
+            return Unusable(e.reason, call, has_prompt=True)
+        return call
 
 
 def _error(part: Mapping[str, Any]) -> str:

@@ -109,6 +109,8 @@ class Judged:
         value: mean of the rewards.
         lowest, highest: range of the rewards.
         good, bad: whether any reward reaches, or stays below, the score of a good reply.
+        label: "corrected", "good" or "bad" if a label judged a call that gave it, else "".
+        key: `Call.reply_key`.
     """
 
     reply: Message
@@ -118,10 +120,31 @@ class Judged:
     bad: bool
     lowest: float
     highest: float
+    label: str = ""
+    key: bytes = b""
+
+
+_TABLES = """
+CREATE TABLE replies (
+    prompt BLOB, reply BLOB, judged INTEGER, total REAL, n INTEGER, lowest REAL, highest REAL,
+    label TEXT, body TEXT, PRIMARY KEY (prompt, reply)
+) WITHOUT ROWID;
+CREATE TABLE corrections (
+    prompt BLOB, chosen BLOB, rejected BLOB, PRIMARY KEY (prompt, chosen, rejected)
+) WITHOUT ROWID;
+"""
+_ADD = """
+INSERT INTO replies VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?) ON CONFLICT (prompt, reply) DO UPDATE SET
+    total = total + excluded.total, n = n + 1, lowest = min(lowest, excluded.lowest),
+    highest = max(highest, excluded.highest), label = max(label, excluded.label)
+"""
 
 
 class Replies:
     """A database of replies by prompt, with their rewards.
+
+    A reward by a label of a call, step or session replaces the scores of all calls with that prompt
+    and reply.
 
     Args:
         path: of the database; replaces one that a killed export left.
@@ -134,30 +157,33 @@ class Replies:
         self._db = sqlite3.connect(path)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
-        self._db.execute(
-            "CREATE TABLE replies (prompt BLOB, reply BLOB, total REAL, n INTEGER, lowest REAL,"
-            " highest REAL, body TEXT, PRIMARY KEY (prompt, reply)) WITHOUT ROWID"
-        )
+        self._db.executescript(_TABLES)
 
     def add(self, call: Call) -> None:
         """Add a call; ignored if its reward is unknown."""
         if call.value is None:
             return
+        keys = (call.prompt_key, call.reply_key)
+        judged = call.judged is not None
+        known = self._db.execute(
+            "SELECT judged FROM replies WHERE prompt = ? AND reply = ?", keys
+        ).fetchone()
+        if known is not None and known[0] != judged:
+            if not judged:
+                return
+            self._db.execute("DELETE FROM replies WHERE prompt = ? AND reply = ?", keys)
         v = call.value
         body = json.dumps([call.reply, call.reasoning])
-        self._db.execute(
-            "INSERT INTO replies VALUES (?, ?, ?, 1, ?, ?, ?)"
-            " ON CONFLICT (prompt, reply) DO UPDATE SET"
-            " total = total + excluded.total, n = n + 1,"
-            " lowest = min(lowest, excluded.lowest), highest = max(highest, excluded.highest)",
-            (call.prompt_key, call.reply_key, v, v, v, body),
-        )
+        label = _CORRECTED if call.corrected else call.label
+        self._db.execute(_ADD, (*keys, judged, v, v, v, label, body))
+        if call.corrects:
+            pair = (*keys, call.corrects)
+            self._db.execute("INSERT OR IGNORE INTO corrections VALUES (?, ?, ?)", pair)
 
     def to(self, call: Call) -> list[Judged]:
         """Return all replies to a call's prompt, the best first."""
         rows = self._db.execute(
-            "SELECT total / n, lowest, highest, body FROM replies WHERE prompt = ?"
-            " ORDER BY total / n DESC, reply",
+            f"SELECT {_COLUMNS} FROM replies WHERE prompt = ? ORDER BY total / n DESC, reply",
             (call.prompt_key,),
         )
         return [self._judged(*row) for row in rows]
@@ -165,20 +191,45 @@ class Replies:
     def of(self, call: Call) -> Judged | None:
         """Return the reply of a call itself; None if its reward is unknown."""
         row = self._db.execute(
-            "SELECT total / n, lowest, highest, body FROM replies WHERE prompt = ? AND reply = ?",
+            f"SELECT {_COLUMNS} FROM replies WHERE prompt = ? AND reply = ?",
             (call.prompt_key, call.reply_key),
         ).fetchone()
         return self._judged(*row) if row else None
+
+    def pairs(self, call: Call, limit: int) -> list[tuple[Judged, Judged]]:
+        """Pair the replies to a call's prompt: each correction with its original, then by reward.
+
+        Args:
+            call: the call.
+            limit: maximum number of pairs; all corrections are paired nevertheless.
+        """
+        found = self.to(call)
+        by_key = {one.key: one for one in found}
+        rows = self._db.execute(
+            "SELECT chosen, rejected FROM corrections WHERE prompt = ?", (call.prompt_key,)
+        )
+        made = [(by_key[a], by_key[b]) for a, b in rows if a in by_key and b in by_key]
+        made = [(good, bad) for good, bad in made if good.value > bad.value]
+        used = {one.key for pair in made for one in pair}
+        left = [one for one in found if one.key not in used]
+        return [*made, *pairs(left, limit - len(made))]
 
     def close(self) -> None:
         """Remove the database."""
         self._db.close()
         self._path.unlink(missing_ok=True)
 
-    def _judged(self, value: float, lowest: float, highest: float, body: str) -> Judged:
-        reply, reasoning = json.loads(body)
+    def _judged(self, reply: bytes, value: float, *rest: Any) -> Judged:
+        lowest, highest, label, body = rest
+        message, reasoning = json.loads(body)
         good, bad = highest >= self._good, lowest < self._good
-        return Judged(reply, reasoning, value, good, bad, lowest, highest)
+        shown = "corrected" if label == _CORRECTED else label
+        return Judged(message, reasoning, value, good, bad, lowest, highest, shown, reply)
+
+
+_COLUMNS = "reply, total / n, lowest, highest, label, body"
+_CORRECTED = "~corrected"
+"""Sorts after other labels: a reply that was corrected once and labelled elsewhere counts so."""
 
 
 def pairs(replies: Iterable[Judged], limit: int) -> list[tuple[Judged, Judged]]:

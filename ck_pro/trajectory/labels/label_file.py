@@ -1,0 +1,193 @@
+"""The file of labels: one JSON object per line, only appended to, beside the output rows."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from ck_pro.exceptions import InputError, OutputError
+from ck_pro.journal import is_journal
+from ck_pro.trajectory.labels.label import Label, Target
+from ck_pro.trajectory.reading.sources import Problem
+
+SUFFIX = ".labels.jsonl"
+MAX_LINE = 16 * 2**20
+"""Bytes of a line."""
+_BOM = b"\xef\xbb\xbf"
+
+
+def is_label_file(path: Path) -> bool:
+    """Return whether a path has the name of a label file, such as "runs/a.labels.jsonl"."""
+    return path.name.endswith(SUFFIX)
+
+
+def label_file_of(path: Path) -> Path:
+    """Return the label file of an input: `runs/a.labels.jsonl` for `runs/a.jsonl` and `runs/a/`.
+
+    The journal of a task in a run's folder belongs to the run. A journal on its own has its file
+    beside its folder.
+    """
+    path = path.resolve()
+    if not path.is_dir():
+        return path.with_name(f"{path.name.removesuffix('.jsonl')}{SUFFIX}")
+    run = path
+    while is_journal(run) and (is_journal(run.parent) or _is_run(run.parent)):
+        run = run.parent
+    return run.with_name(f"{run.name}{SUFFIX}")
+
+
+def _is_run(folder: Path) -> bool:
+    """Return whether a folder is the run directory of a file of rows."""
+    rows = folder.with_name(f"{folder.name}.jsonl")
+    return rows.exists() or (folder / "status.json").exists()
+
+
+def unused_label_files(inputs: Iterable[Path], used: Iterable[Path]) -> list[tuple[Path, int]]:
+    """Return the label files beside inputs that are not in use, with their number of labels."""
+    known = {path.resolve() for path in used}
+    found = {path: label_file_of(path) for path in inputs}
+    out: dict[Path, int] = {}
+    for path in found.values():
+        if path not in known and path.is_file():
+            with suppress(InputError):
+                out[path] = len(LabelFile(path).current())
+    return [(_near(path), count) for path, count in out.items() if count]
+
+
+def _near(path: Path) -> Path:
+    """Return a path as short as it can be written here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+class LabelFile:
+    """A label file; any number of processes may read it and append to it.
+
+    Args:
+        path: of the file; created with the first label.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def read(self) -> tuple[list[Label], list[Problem]]:
+        """Return all labels in order, and the lines that are not labels.
+
+        A line that is being written, or whose writer was killed, is such a problem, too.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        labels: list[Label] = []
+        problems: list[Problem] = []
+        try:
+            for number, line in self._lines():
+                where = f"{self.path}, line {number}"
+                try:
+                    if len(line) > MAX_LINE:
+                        raise InputError(f"longer than {MAX_LINE:,} bytes")
+                    labels.append(Label.parse(line, where))
+                except InputError as e:
+                    torn = str(e) == "not JSON" and not line.endswith(b"\n")
+                    problems.append(Problem(where, "incomplete last line" if torn else str(e)))
+        except OSError as e:
+            raise InputError(f"cannot read the labels {self.path}: {e.strerror}") from None
+        return labels, problems
+
+    def current(self) -> dict[Target, Label]:
+        """Return the last label of each target, without those taken back; {} without a file.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        if not self.path.exists():
+            return {}
+        found: dict[Target, Label] = {}
+        for label in self.read()[0]:
+            found.pop(label.target, None)
+            if not label.empty:
+                found[label.target] = label
+        return found
+
+    def append(self, label: Label) -> Label:
+        """Add a label, and sync it to the disk; return it with its time.
+
+        A line that another writer left incomplete ends first, so it harms no other line.
+
+        Raises:
+            OutputError: it cannot be written; the file is unchanged.
+            InputError: it is too long.
+        """
+        label = label if label.when else replace(label, when=_now())
+        line = _encoded(label)
+        if len(line) > MAX_LINE:
+            raise InputError(f"a label has at most {MAX_LINE:,} bytes, this one {len(line):,}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(self.path) as fd:
+                _append(fd, line)
+        except OSError as e:
+            raise OutputError(f"cannot write the labels {self.path}: {e.strerror}") from None
+        return label
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines that are not blank; of a line that is too long, only a part."""
+        with self.path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE + 1):
+                number += 1
+                rest = line
+                while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+                    rest = file.readline(MAX_LINE + 1)
+                line = line.removeprefix(_BOM) if number == 1 else line
+                if line.strip():
+                    yield number, line
+
+
+def _encoded(label: Label) -> bytes:
+    line = label.to_line()
+    try:
+        return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return f"{json.dumps(line)}\n".encode()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open a file for appending while no other writer has it open."""
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            try:
+                same = os.path.samestat(os.fstat(fd), path.stat())
+            except FileNotFoundError:
+                same = False
+            if same:  # else an editor replaced the file meanwhile
+                yield fd
+                return
+        finally:
+            os.close(fd)
+
+
+def _append(fd: int, line: bytes) -> None:
+    end = os.fstat(fd).st_size
+    torn = end > 0 and os.pread(fd, 1, end - 1) != b"\n"
+    left = memoryview(b"\n" + line if torn else line)
+    try:
+        while left:
+            left = left[os.write(fd, left) :]
+        os.fsync(fd)
+    except OSError:
+        os.ftruncate(fd, end)
+        raise
