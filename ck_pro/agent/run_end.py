@@ -46,6 +46,8 @@ def release(
 ) -> None:
     """Call the hook, release the resources of a run, and record its end."""
     lease: Any = None
+    if error is None:
+        run.pictures.record_last()
     if keeps_resources(run, error):
         run.end_children()
         stop_reasons.record_ending(run, reason, message, error)

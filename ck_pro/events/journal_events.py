@@ -235,7 +235,8 @@ class ScreenData(TypedDict):
 class PictureData(TypedDict):
     """A small picture of the environment, for viewers of the run.
 
-    The first one of a step shows what the model saw. Others precede an action and have `call`.
+    The first one of a step shows what the model saw. Those with `call` precede an action. Another
+    one without it, at the end of the last step, shows what its actions led to.
     Boxes are `[x, y, width, height]` in the units of `width` and `height`.
 
     Keys:

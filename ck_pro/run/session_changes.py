@@ -62,7 +62,12 @@ class StepPictures:
 
     def __init__(self, run: Run):
         self._run = run
-        self._warned = False
+        self._warned = self._acted = False
+
+    def record_last(self) -> None:
+        """Record a picture at the end of the run, if an action may have changed the last one."""
+        if self._acted:
+            self.record()
 
     def record(self, action: Action | None = None, call: int | None = None) -> None:
         """Record a picture.
@@ -74,6 +79,7 @@ class StepPictures:
         environment, journal = self._run.environment, self._run.journal
         if environment is None or not environment.step_pictures or journal.folder is None:
             return
+        self._acted = call is not None
         try:
             picture = environment.picture(action)
             if picture is None:

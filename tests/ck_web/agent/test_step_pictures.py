@@ -71,6 +71,15 @@ def test_a_step_has_a_picture_of_its_page_and_of_each_action_that_acts(
     ]
 
 
+def test_the_last_picture_shows_what_the_last_action_led_to(wire: FakeWire, tmp_path: Path) -> None:
+    events = run(wire, tmp_path, "click(id=3)\nstop('42')")
+    first, click, last = pictures(events)
+    assert [page_of(p) for p in (first, click, last)] == [SHOP, SHOP, LAMPS]
+    assert "call" not in last and last["elements"]
+    kinds = [event["kind"] for event in events]
+    assert kinds.index("status") > len(kinds) - 1 - kinds[::-1].index("picture")
+
+
 def test_equal_pictures_are_stored_once(wire: FakeWire, tmp_path: Path) -> None:
     run(wire, tmp_path)
     assert len(list((tmp_path / "blobs").glob("*.webp"))) == 2
