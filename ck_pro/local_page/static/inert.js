@@ -4,7 +4,10 @@ import { html, useState } from './ui.js';
 const LINES = 40;
 const CHARACTERS = 6000;
 const STEP = 200000; // what one press of "show more" adds to a very long text
+const C0 = ('NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS '
+  + 'RS US').split(' ');
 const LABELS = {
+  0x7f: 'DEL',
   0x200b: 'ZWSP', 0x200e: 'LRM', 0x200f: 'RLM', 0x061c: 'ALM', 0x202a: 'LRE', 0x202b: 'RLE', 0x202c: 'PDF',
   0x202d: 'LRO', 0x202e: 'RLO', 0x2066: 'LRI', 0x2067: 'RLI', 0x2068: 'FSI', 0x2069: 'PDI', 0xfeff: 'BOM',
   0x00ad: 'SHY', 0x2028: 'LS', 0x2029: 'PS', 0x2060: 'WJ', 0xfff9: 'IAA', 0xfffa: 'IAS', 0xfffb: 'IAT',
@@ -16,8 +19,7 @@ const CONTROL = new RegExp(
 
 function mark(character) {
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return '␡';
+  if (code < 0x20) return C0[code];
   return LABELS[code] || `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
@@ -30,8 +32,6 @@ export function asText(value) {
 /** A list of strings and elements: control characters become visible marks. */
 export function visible(value) {
   const text = asText(value).replaceAll('\r\n', '\n');
-  CONTROL.lastIndex = 0;
-  if (!CONTROL.test(text)) return text;
   const parts = [];
   let end = 0;
   for (const match of text.matchAll(CONTROL)) {
@@ -39,6 +39,7 @@ export function visible(value) {
     parts.push(html`<span class="control">${mark(match[0])}</span>`);
     end = match.index + match[0].length;
   }
+  if (end === 0) return text;
   if (end < text.length) parts.push(text.slice(end));
   return parts;
 }

@@ -64,3 +64,14 @@ export function highlight(source) {
   return tokens(source).map(([kind, text]) => (
     kind ? html`<span class=${`py-${kind}`}>${visible(text)}</span>` : visible(text)));
 }
+
+/** Nodes for a model's reply: blocks between ``` fences are highlighted, the rest is plain. */
+export function highlightReply(text) {
+  return text.split(/(^```[^\n]*\n[^]*?(?:^```[ \t]*$|$(?![^])))/m).map((part) => {
+    const found = part.match(/^(```[^\n]*\n)([^]*?)(```[ \t]*)?$/);
+    if (!found || !part.startsWith('```')) return visible(part);
+    const [, open, code, close = ''] = found;
+    return [html`<span class="py-comment">${visible(open)}</span>`, highlight(code),
+      html`<span class="py-comment">${close}</span>`];
+  });
+}

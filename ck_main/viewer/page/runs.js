@@ -1,0 +1,181 @@
+// The table of runs: filter, sort, search, and open one.
+import { html, useEffect, useMemo, useRef, useState } from '/static/ui.js';
+import { visible } from '/static/inert.js';
+import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { useKeys } from './keys.js';
+import { compareHash, go, runHash, runsHash } from './route.js';
+import { SearchHits } from './search.js';
+import { cachedShare, countValues, filterRows, labelsOf, sortRows, statusOf, sumRows } from './table_rows.js';
+import { useRows } from './virtual.js';
+
+const COLUMNS = [
+  ['id', 'Task', 'task'], ['output', 'Answer', 'answer'], ['score', 'Score', 'small'], ['status', 'Status', 'status'],
+  ['stop_reason', 'Stop reason', 'reason'], ['steps', 'Steps', 'number'], ['calls', 'Calls', 'number'],
+  ['tokens', 'Tokens', 'number wide'], ['cached', 'Cached', 'number'], ['money', 'Cost', 'number'],
+  ['seconds', 'Time', 'number time'], ['labels', 'Labels', 'labels'],
+];
+const HEAD = 34; // pixels
+const ARROWS = { ascending: '▲', descending: '▼' };
+const PHONE = matchMedia('(max-width: 700px)');
+const place = { hash: null, top: 0, selected: 0 }; // where the reader was, for the way back
+
+function useRowHeight() {
+  const [phone, setPhone] = useState(PHONE.matches);
+  useEffect(() => {
+    const change = () => setPhone(PHONE.matches);
+    PHONE.addEventListener('change', change);
+    return () => PHONE.removeEventListener('change', change);
+  }, []);
+  return phone ? 62 : 38;
+}
+
+function Head({ sort, onSort }) {
+  return html`<thead><tr aria-rowindex="1">${COLUMNS.map(([name, title, kind]) => {
+    const state = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
+    const next = state === 'descending' ? name : state === 'ascending' ? '' : `-${name}`;
+    return html`<th key=${name} scope="col" class=${kind} aria-sort=${state}>
+      <button type="button" class="quiet sort" onClick=${() => onSort(next)}>${title}
+        <span aria-hidden="true" class="arrow">${ARROWS[state] || ''}</span></button></th>`;
+  })}</tr></thead>`;
+}
+
+function Row({ row, at, most, selected, several }) {
+  const cached = cachedShare(row);
+  const share = most && row.tokens ? `${Math.sqrt(row.tokens / most) * 100}%` : '0%';
+  const facts = [plural(row.steps ?? 0, 'step'), row.tokens && `${short(row.tokens)} tokens`, money(row.money),
+    seconds(row.seconds)].filter(Boolean).join(' · ');
+  return html`<tr aria-rowindex=${at + 2} class=${selected ? 'selected' : ''} onClick=${(event) => {
+    if (!event.target.closest('a') && !String(getSelection())) go(runHash(row.key));
+  }}>
+    <td class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
+      >${visible(row.id)}${row.try > 1 || several ? html`<span class="muted"> #${row.try}</span>` : ''}</a>
+      <span class="under">${visible(row.task)}</span>
+      <span class="facts">${statusOf(row)} · ${facts}</span></td>
+    <td class="answer">${visible(row.output)}</td>
+    <td class="small"><${Score} score=${row.score} /></td>
+    <td class="status"><${Status} status=${row.status} live=${row.live} /></td>
+    <td class="reason">${visible(row.stop_reason)}</td>
+    <td class="number">${count(row.steps)}</td>
+    <td class="number">${count(row.calls)}</td>
+    <td class="number wide"><span class="bar" style=${{ width: share }}></span>${short(row.tokens)}</td>
+    <td class="number">${percent(cached)}</td>
+    <td class="number">${money(row.money)}</td>
+    <td class="number time">${seconds(row.seconds)}</td>
+    <td class="labels">${labelsOf(row).map((label) => html`<span class="mark">${visible(label)}</span>`)}</td>
+  </tr>`;
+}
+
+function Sums({ rows, total }) {
+  const sums = useMemo(() => sumRows(rows), [rows]);
+  const all = rows.length === total ? '' : ` of ${count(total)}`;
+  const facts = [
+    ['Runs', `${count(sums.runs)}${all}`],
+    ['Score', sums.scored ? `${percent(sums.score / sums.scored)} (${count(Math.round(sums.score * 100) / 100)} of `
+      + `${count(sums.scored)})` : '–'],
+    ['Tokens', short(sums.tokens)], ['Cached', sums.prompt ? percent(sums.cached / sums.prompt) : '–'],
+    ['Cost', money(sums.money) || '–'], ['Time', seconds(sums.seconds)],
+  ];
+  return html`<dl class="sums" aria-label="Sums">${facts.map(([name, value]) => html`
+    <div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+function Chips({ name, title, options, params, change }) {
+  const chosen = new Set((params[name] || '').split(',').filter(Boolean));
+  if (options.length < 2 && !chosen.size) return null;
+  const press = (value) => {
+    if (!chosen.delete(value)) chosen.add(value);
+    change({ [name]: [...chosen].join(',') });
+  };
+  return html`<div class="chips" role="group" aria-label=${title}>${options.map(([value, number, text]) => html`
+    <button key=${value} type="button" class="chip" aria-pressed=${String(chosen.has(value))}
+      onClick=${() => press(value)}>${visible(text || value)} <span
+        class="muted">${count(number)}</span></button>`)}</div>`;
+}
+
+function Filters({ rows, params, change, sources }) {
+  const scores = useMemo(() => countValues(rows, (row) => (row.score === null || row.score === undefined ? 'none'
+    : row.score >= 1 ? 'right' : row.score > 0 ? 'part' : 'wrong')), [rows]);
+  const names = { right: 'right', wrong: 'wrong', part: 'partly right', none: 'no score' };
+  const labels = useMemo(() => countValues(rows.flatMap((row) => labelsOf(row).map((label) => ({ label }))),
+    (one) => one.label), [rows]);
+  const levels = useMemo(() => countValues(rows, (row) => row.level), [rows]);
+  const select = (name, title, options) => options.length > 0 && html`
+    <select aria-label=${title} value=${params[name] || ''}
+      onChange=${(event) => change({ [name]: event.target.value })}>
+      <option value="">${title}: all</option>${options.map(([value, number]) => html`
+        <option value=${value}>${value} (${count(number)})</option>`)}</select>`;
+  return html`<div class="filters">
+    <${Chips} name="status" title="Status" options=${countValues(rows, statusOf)} params=${params} change=${change} />
+    <${Chips} name="score" title="Score" params=${params} change=${change}
+      options=${scores.map(([value, number]) => [value, number, names[value]])} />
+    ${sources.length > 1 && select('source', 'Output', countValues(rows, (row) => row.source))}
+    ${levels.length > 1 && select('level', 'Level', levels)}
+    ${select('label', 'Label', labels)}
+    <select class="sorting" aria-label="Sort" value=${params.sort || ''}
+      onChange=${(event) => change({ sort: event.target.value })}>
+      <option value="">Sort: as recorded</option>${COLUMNS.flatMap(([name, title]) => [
+        html`<option value=${`-${name}`}>${title} ▼</option>`, html`<option
+          value=${name}>${title} ▲</option>`])}</select>
+    ${sources.length > 1 && html`<a class="button" href=${compareHash({ of: sources.slice(0, 2)
+      .map((one) => one.name).join('|') })}>Compare outputs</a>`}
+    <a class="button" href="/report" hidden=${!sources.length}>Report</a>
+  </div>`;
+}
+
+function keyTable(select, selected, shown) {
+  const to = (index) => () => select(index);
+  const enter = (event) => {
+    if (event.target !== document.body || !shown[selected]) return false;
+    go(runHash(shown[selected].key));
+    return true;
+  };
+  return {
+    j: to(selected + 1), k: to(selected - 1), ArrowDown: to(selected + 1), ArrowUp: to(selected - 1), g: to(0),
+    G: to(shown.length - 1), Home: to(0), End: to(shown.length - 1), PageDown: to(selected + 15),
+    PageUp: to(selected - 15), Enter: enter,
+  };
+}
+
+/** The page of all runs. */
+export function Runs({ rows, info, params }) {
+  const height = useRowHeight();
+  const table = useRef(null);
+  const hash = runsHash(params);
+  const shown = useMemo(() => sortRows(filterRows(rows, params), params.sort), [rows, hash]);
+  const most = useMemo(() => shown.reduce((top, row) => Math.max(top, row.tokens || 0), 0), [shown]);
+  const several = useMemo(() => rows.some((row) => row.try > 1), [rows]);
+  const [selected, setSelected] = useState(place.hash === hash ? place.selected : 0);
+  const view = useRows(shown.length, height, HEAD);
+  const change = (more) => go(runsHash({ ...params, ...more }), { replace: true });
+  const select = (index, focus = true) => {
+    const at = Math.max(0, Math.min(shown.length - 1, index));
+    setSelected(at);
+    view.show(at);
+    if (focus) requestAnimationFrame(() => table.current?.querySelector(`a[data-at="${at}"]`)?.focus());
+  };
+  useEffect(() => {
+    if (place.hash === hash) view.ref.current.scrollTop = place.top;
+    return () => Object.assign(place, { hash, top: view.ref.current?.scrollTop ?? place.top });
+  }, [hash]);
+  useEffect(() => { Object.assign(place, { hash, selected }); }, [selected]);
+  useKeys(keyTable(select, selected, shown));
+  return html`<main class="runs" id="main">
+    <h1 class="hidden-text">Runs</h1>
+    <${Sums} rows=${shown} total=${rows.length} />
+    <${Filters} rows=${rows} params=${params} change=${change} sources=${info.sources || []} />
+    <${SearchHits} query=${params.q} rows=${rows} />
+    <div class="scroll table-box" ref=${view.ref} tabindex="-1">
+      <table ref=${table} class="run-table" aria-rowcount=${shown.length + 1} aria-label="Runs">
+        <${Head} sort=${params.sort} onSort=${(sort) => change({ sort })} />
+        <tbody style=${{ '--row': `${height}px` }}>
+          <tr class="space" aria-hidden="true"><td style=${{ height: `${view.before}px` }}></td></tr>
+          ${shown.slice(view.start, view.end).map((row, at) => html`<${Row} key=${row.key} row=${row}
+            at=${view.start + at} most=${most} several=${several} selected=${view.start + at === selected} />`)}
+          <tr class="space" aria-hidden="true"><td style=${{ height: `${view.after}px` }}></td></tr>
+        </tbody>
+      </table>
+      ${!shown.length && html`<p class="empty">${rows.length ? 'No run matches.' : 'No runs yet.'}
+        ${rows.length > 0 && html` <a href="#/">Show all</a>`}</p>`}
+    </div>
+  </main>`;
+}
