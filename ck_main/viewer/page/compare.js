@@ -73,13 +73,12 @@ function Head({ names }) {
 }
 
 function Filters({ counts, params, change }) {
+  const press = (name) => change({ only: params.only === name ? '' : name });
   const chip = (name) => html`<button key=${name} type="button" class="chip"
-    aria-pressed=${String(params.only === name)} onClick=${() => change({ only: params.only === name ? '' : name })}>${NAMES[name]}
+    aria-pressed=${String(params.only === name)} onClick=${() => press(name)}>${NAMES[name]}
     <span class="muted"> ${count(counts[name])}</span></button>`;
-  return html`<div class="filters">
-    <div class="chips" role="group"
-      aria-label="Change">${Object.keys(NAMES).filter((name) => counts[name])
-        .map(chip)}</div>
+  const known = Object.keys(NAMES).filter((name) => counts[name]);
+  return html`<div class="filters"><div class="chips" role="group" aria-label="Change">${known.map(chip)}</div>
     <select aria-label="Sort" value=${params.sort || ''} onChange=${(event) => change({ sort: event.target.value })}>
       <option value="">Sort: worse first</option><option value="tokens">Sort: largest change in tokens</option>
       <option value="task">Sort: as recorded</option></select></div>`;

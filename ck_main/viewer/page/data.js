@@ -102,11 +102,20 @@ export function useJson(path) {
   return { data: current.data, error: current.error, loading: Boolean(path) && !current.data && !current.error };
 }
 
-/** Rows of /api/runs as objects. */
-export function rowsOf({ columns, rows }) {
+/** The sources with short names: the last part of the path, or the whole if two are equal. */
+export function namedSources(sources) {
+  const last = sources.map(({ name }) => String(name).split(/[\\/]/).filter(Boolean).at(-1) || String(name));
+  return sources.map((one, at) => ({
+    ...one, name: last.indexOf(last[at]) === last.lastIndexOf(last[at]) ? last[at] : String(one.name),
+  }));
+}
+
+/** Rows of /api/runs as objects; `sources` gives the name of a source's number. */
+export function rowsOf({ columns, rows }, sources = []) {
   return rows.map((row) => {
     const object = {};
     for (let at = 0; at < columns.length; at += 1) object[columns[at]] = row[at];
+    if (typeof object.source === 'number') object.source = sources[object.source]?.name ?? '';
     return object;
   });
 }

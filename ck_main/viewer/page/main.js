@@ -2,7 +2,7 @@
 import { html, render, useEffect, useRef, useState } from '/static/ui.js';
 import { ThemeSwitch } from '/static/theme.js';
 import { Compare } from './compare.js';
-import { canPost, follow, getJson, loadRuns, rowsOf } from './data.js';
+import { canPost, follow, getJson, loadRuns, namedSources, rowsOf } from './data.js';
 import { KeyHelp, useKeys } from './keys.js';
 import { Pending } from './parts.js';
 import { compareHash, go, parseRoute, runHash, runsHash } from './route.js';
@@ -35,11 +35,13 @@ function useRuns() {
   const [lost, setLost] = useState(false);
   useEffect(() => {
     let stop = () => {};
-    Promise.all([loadRuns(), getJson('/api/info').catch(() => ({}))]).then(([runs, info]) => {
-      setState({ rows: rowsOf(runs), info, only: runs.only });
+    Promise.all([loadRuns(), getJson('/api/info').catch(() => ({}))]).then(([runs, about]) => {
+      const sources = namedSources(about.sources || []);
+      const info = { ...about, sources };
+      setState({ rows: rowsOf(runs, sources), info, only: runs.only });
       const take = ({ runs: changed }) => setState((now) => ({ ...now,
-        rows: merged(now.rows, rowsOf({ columns: runs.columns, rows: changed })) }));
-      if (info.live !== false) ({ stop } = follow(runs.version, take, setLost));
+        rows: merged(now.rows, rowsOf({ columns: runs.columns, rows: changed }, sources)) }));
+      ({ stop } = follow(runs.version, take, setLost));
     }, (error) => setState({ error: error.message }));
     return () => stop();
   }, []);
@@ -111,7 +113,7 @@ function App() {
   }, [only, route.name]);
   let view;
   if (!rows) view = html`<main id="main"><${Pending} error=${error} /></main>`;
-  else if (route.name === 'run') view = html`<${Run} route=${route} />`;
+  else if (route.name === 'run') view = html`<${Run} route=${route} sources=${info.sources} />`;
   else if (route.name === 'compare') view = html`<${Compare} rows=${rows} info=${info} params=${route.params} />`;
   else view = html`<${Runs} rows=${rows} info=${info} params=${route.params} />`;
   return html`<${Bar} route=${route} rows=${rows} lost=${lost} help=${() => setHelp(true)} />${view}

@@ -8,7 +8,7 @@ import { runHash } from './route.js';
 import { TakeOver } from './take_over.js';
 
 function share(session) {
-  return session.cached_tokens > 0 && session.tokens > 0 ? percent(session.cached_tokens / session.tokens) : '';
+  return session.prompt_tokens > 0 ? percent((session.cached_tokens || 0) / session.prompt_tokens) : '';
 }
 
 function AgentTable({ run }) {
@@ -48,6 +48,15 @@ function Result({ run }) {
       <${InertText} value=${run.answer} className="text prose" lines=${12} /></${Section}>`}</div>`;
 }
 
+function Limits({ budget }) {
+  if (!budget) return null;
+  const names = { steps: count, seconds, tokens: count, money };
+  const facts = Object.entries(names).map(([name, write]) => [name, budget[`max_${name}`] !== null
+    && budget[`max_${name}`] !== undefined ? `${write(budget[name])} of ${write(budget[`max_${name}`])}` : '']);
+  return facts.some(([, value]) => value) ? html`<${Section} title="Limits"><${Facts} name="Limits" facts=${facts} />
+    </${Section}>` : null;
+}
+
 /** The run as a whole. */
 export function RunOverview({ run }) {
   return html`<div class="overview">
@@ -56,10 +65,14 @@ export function RunOverview({ run }) {
     <${Labels} runKey=${run.key} />
     ${run.message && html`<${TextSection} title="Message" value=${run.message}
       tone=${run.status === 'done' ? '' : 'warn'} />`}
+    <${TextSection} title="Waits for a person" value=${run.asked?.question ?? run.asked} tone="warn" prose />
+    <${TextSection} title="Problems of the record" value=${(run.problems || []).join('\n')} tone="warn" />
     <${TextSection} title="Task" value=${run.task} lines=${20} prose />
     <${TextSection} title="Log" value=${run.log} prose />
     <${AgentTable} run=${run} />
     <${Errors} run=${run} />
+    <${TextSection} title="Score" value=${run.eval && Object.keys(run.eval).length > 3 ? run.eval : ''} />
+    <${Limits} budget=${run.budget} />
     ${run.settings && Object.keys(run.settings).length > 0 && html`<${Section} title="Settings"><details>
       <summary>Show the settings</summary><${InertText} value=${run.settings} lines=${400} characters=${40000} />
       </details></${Section}>`}

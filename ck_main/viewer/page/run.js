@@ -94,12 +94,12 @@ function useFollow(run, route, following, open) {
   return [unseen, () => setUnseen(0)];
 }
 
-function Head({ run, following, setFollowing, unseen, showNewest }) {
+function Head({ run, source, following, setFollowing, unseen, showNewest }) {
   const sums = run.sessions.reduce((found, one) => ({
     steps: found.steps + one.steps.length, calls: found.calls + (one.calls || 0),
-    tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0),
+    tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0), prompt: found.prompt + (one.prompt_tokens || 0),
     money: found.money + (one.money || 0),
-  }), { steps: 0, calls: 0, tokens: 0, cached: 0, money: 0 });
+  }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: 0, money: 0 });
   const main = run.sessions[0];
   return html`<header class="run-head">
     <div class="run-title"><h1>${visible(run.id)}</h1><${Status} status=${run.status} live=${run.live} />
@@ -116,8 +116,8 @@ function Head({ run, following, setFollowing, unseen, showNewest }) {
         >${plural(unseen, 'new step')}</button>`}</span></div>
     <${Facts} name="Sums" facts=${[
       ['Steps', count(sums.steps)], ['Model calls', count(sums.calls)], ['Tokens', short(sums.tokens)],
-      ['Cached', sums.cached ? percent(sums.cached / sums.tokens) : ''], ['Cost', money(sums.money)],
-      ['Time', seconds(main?.seconds)], ['Source', visible(run.source)]]} />
+      ['Cached', sums.prompt ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money)],
+      ['Time', seconds(main?.seconds)], ['Output', visible(source)]]} />
   </header>`;
 }
 
@@ -158,7 +158,7 @@ function Detail({ run, index, route }) {
   return html`<${SessionOverview} run=${run} session=${session} />`;
 }
 
-function Loaded({ run, route }) {
+function Loaded({ run, route, source }) {
   const index = useMemo(() => indexSessions(run.sessions), [run]);
   const [closed, setClosed] = useState(() => firstClosed(run.sessions));
   const [timeline, setTimeline] = useState(!PHONE.matches);
@@ -191,7 +191,8 @@ function Loaded({ run, route }) {
     if (to) open(to.sid, to.step);
   };
   return html`<main class=${`run ${treeShown ? 'tree-shown' : ''}`} id="main">
-    <${Head} run=${run} following=${following} setFollowing=${setFollowing} unseen=${unseen} showNewest=${showNewest} />
+    <${Head} run=${run} source=${source} following=${following} setFollowing=${setFollowing} unseen=${unseen}
+      showNewest=${showNewest} />
     ${timeline && html`<${Timeline} run=${run} sid=${sid} step=${step} open=${open} />`}
     <div class="panes">
       <${Tree} rows=${rows} closed=${folded} at=${at} select=${(row) => open(row.sid, row.step)}
@@ -208,8 +209,9 @@ function Loaded({ run, route }) {
 }
 
 /** The page of one run. */
-export function Run({ route }) {
+export function Run({ route, sources }) {
   const { data: run, error } = useJson(`/api/run/${encodeURIComponent(route.key)}`);
   if (!run) return html`<main class="run" id="main"><${Pending} error=${error} /></main>`;
-  return html`<${Loaded} key=${run.key} run=${run} route=${route} />`;
+  const source = typeof run.source === 'number' ? sources[run.source]?.name : run.source;
+  return html`<${Loaded} key=${run.key} run=${run} source=${source} route=${route} />`;
 }

@@ -48,7 +48,7 @@ function Row({ row, at, most, selected, several }) {
     if (!event.target.closest('a') && !String(getSelection())) go(runHash(row.key));
   }}>
     <td class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
-      >${visible(row.id)}${row.try > 1 || several ? html`<span class="muted"> #${row.try}</span>` : ''}</a>
+      >${visible(row.id)}${several || String(row.try ?? 1) !== '1' ? html`<span class="muted"> #${row.try}</span>` : ''}</a>
       <span class="under">${visible(row.task)}</span>
       <span class="facts">${statusOf(row)} · ${facts}</span></td>
     <td class="answer">${visible(row.output)}</td>
@@ -77,6 +77,12 @@ function Sums({ rows, total }) {
   ];
   return html`<dl class="sums" aria-label="Sums">${facts.map(([name, value]) => html`
     <div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+function Problems({ problems }) {
+  if (!problems.length) return null;
+  return html`<details class="problems"><summary>${plural(problems.length, 'problem')} in the inputs</summary>
+    <ul>${problems.slice(0, 100).map((one, at) => html`<li key=${at}>${visible(one)}</li>`)}</ul></details>`;
 }
 
 function Chips({ name, title, options, params, change }) {
@@ -143,7 +149,7 @@ export function Runs({ rows, info, params }) {
   const hash = runsHash(params);
   const shown = useMemo(() => sortRows(filterRows(rows, params), params.sort), [rows, hash]);
   const most = useMemo(() => shown.reduce((top, row) => Math.max(top, row.tokens || 0), 0), [shown]);
-  const several = useMemo(() => rows.some((row) => row.try > 1), [rows]);
+  const several = useMemo(() => rows.some((row) => row.try && String(row.try) !== '1'), [rows]);
   const [selected, setSelected] = useState(place.hash === hash ? place.selected : 0);
   const view = useRows(shown.length, height, HEAD);
   const change = (more) => go(runsHash({ ...params, ...more }), { replace: true });
@@ -163,6 +169,7 @@ export function Runs({ rows, info, params }) {
     <h1 class="hidden-text">Runs</h1>
     <${Sums} rows=${shown} total=${rows.length} />
     <${Filters} rows=${rows} params=${params} change=${change} sources=${info.sources || []} />
+    <${Problems} problems=${info.problems || []} />
     <${SearchHits} query=${params.q} rows=${rows} />
     <div class="scroll table-box" ref=${view.ref} tabindex="-1">
       <table ref=${table} class="run-table" aria-rowcount=${shown.length + 1} aria-label="Runs">

@@ -4,8 +4,8 @@ import { html, useState } from './ui.js';
 const LINES = 40;
 const CHARACTERS = 6000;
 const STEP = 200000; // what one press of "show more" adds to a very long text
-const C0 = ('NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS '
-  + 'RS US').split(' ');
+const C0 = ('NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS '
+  + 'GS RS US').split(' ');
 const LABELS = {
   0x7f: 'DEL',
   0x200b: 'ZWSP', 0x200e: 'LRM', 0x200f: 'RLM', 0x061c: 'ALM', 0x202a: 'LRE', 0x202b: 'RLE', 0x202c: 'PDF',
