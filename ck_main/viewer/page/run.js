@@ -97,7 +97,8 @@ function useFollow(run, route, following, open) {
 function Head({ run, source, following, setFollowing, unseen, showNewest }) {
   const sums = run.sessions.reduce((found, one) => ({
     steps: found.steps + one.steps.length, calls: found.calls + (one.calls || 0),
-    tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0), prompt: found.prompt + (one.prompt_tokens || 0),
+    tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0),
+    prompt: found.prompt + (one.prompt_tokens || 0),
     money: found.money + (one.money || 0),
   }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: 0, money: 0 });
   const main = run.sessions[0];

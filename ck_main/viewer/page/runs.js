@@ -48,7 +48,8 @@ function Row({ row, at, most, selected, several }) {
     if (!event.target.closest('a') && !String(getSelection())) go(runHash(row.key));
   }}>
     <td class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
-      >${visible(row.id)}${several || String(row.try ?? 1) !== '1' ? html`<span class="muted"> #${row.try}</span>` : ''}</a>
+      >${visible(row.id)}${
+        several ? html`<span class="muted"> #${visible(String(row.try))}</span>` : ''}</a>
       <span class="under">${visible(row.task)}</span>
       <span class="facts">${statusOf(row)} · ${facts}</span></td>
     <td class="answer">${visible(row.output)}</td>

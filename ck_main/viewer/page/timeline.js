@@ -60,7 +60,7 @@ function draw(canvas, { lanes, agents, from, to, sid, step }) {
       const left = x(span.start);
       const wide = Math.max(1, x(span.start + (span.seconds || 0)) - left);
       if (left > width || left + wide < 0) continue;
-      const waits = span.kind === 'call' && agents.has(span.name); // for a sub-agent, in a lane of its own
+      const waits = span.kind === 'call' && agents.has(span.name); // for a sub-agent in another lane
       const inset = waits ? LANE / 2 - 1 : INSET[span.kind] ?? 5;
       pen.fillStyle = paint[span.kind] || paint.other;
       pen.globalAlpha = span.kind === 'code' ? 0.45 : 1;
