@@ -25,7 +25,7 @@ _DATA_URL = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/=\s
 _PAGE_TEXTS = ("current_accessibility_tree", "html_md", "text", "page_text")
 _ACTED_ON = re.compile(r"\w+ \[(\d+)\]")
 """The start of an action's result: "click [20] link 'Help'"."""
-_TARGET_KEYS = ("id", "element", "node", "source", "target")
+_LABEL_CHARS = 160
 
 
 def step_json(reader: RunReader, sid: str, i: int) -> dict[str, Any] | None:
@@ -177,7 +177,7 @@ class _StepView:
 
     def _page(self) -> dict[str, Any] | None:
         state = mapping_of((self.state or {}).get("web_state_before"))
-        pictures = [picture_json(data, self._targets(data)) for data in self.pictures]
+        pictures = [self._picture(data) for data in self.pictures]
         pictures = [picture for picture in pictures if picture["picture"]]
         screens = [_screen_json(screen) for screen in self.screens]
         if not (state or pictures or screens):
@@ -193,28 +193,38 @@ class _StepView:
             "targets": [],
         }
         if not pictures:
-            page["targets"] = self._targets({})
+            page["targets"] = self._targets()
         shown = pictures or [screen for screen in screens if screen["picture"]]
         if shown:
-            page.update({k: v for k, v in shown[0].items() if k != "url" or not page["url"]})
+            page.update({k: shown[0][k] for k in ("picture", "width", "height") if k in shown[0]})
+            page["url"] = page["url"] or shown[0]["url"]
+            same = [p["targets"] for p in pictures if p["picture"] == page["picture"]]
+            page["targets"] = next(filter(None, same), page["targets"])
         page["text"] = page["text"] or next((s["text"] for s in screens if s.get("text")), None)
         return {**page, "pictures": pictures, "screens": screens}
 
-    def _targets(self, picture: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the elements that this step's calls act on; `box` is null if it is unknown."""
-        boxes = mapping_of(picture.get("elements"))
+    def _picture(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a step picture; one that precedes an action has the action's targets."""
+        number = data.get("call")
+        call = mapping_of(self.calls.get(number) if isinstance(number, int) else None)
+        label = text_of(call.get("error") or call.get("value") or call.get("name"))[:_LABEL_CHARS]
+        boxes = data.get("targets")
+        found = [_box(box) for box in boxes] if is_list(boxes) else []
+        named = _ACTED_ON.match(label)
+        facts = {"name": call.get("name"), "id": named[1] if named else None, "label": label}
+        targets = [{**facts, "box": box} for box in found if box is not None]
+        more = {"call": number if call else None, "name": call.get("name"), "label": label}
+        return {**picture_json(data, targets if call else []), **more}
+
+    def _targets(self) -> list[dict[str, Any]]:
+        """Return the elements that this step's calls act on, for the page's text."""
         found = []
         for call in self.calls.values():
-            arguments = mapping_of(call.get("arguments"))
-            ids = [str(arguments[name]) for name in _TARGET_KEYS if name in arguments]
-            named = _ACTED_ON.match(text_of(call.get("value")))
-            target = named[1] if named else next((i for i in ids if i in boxes), None)
-            if target is None:
-                continue
-            box = boxes.get(target)
-            label = text_of(call.get("value"))[:100] if named else f"{call.get('name')} {target}"
-            place = {"id": target, "box": _box(box), "label": label}
-            found.append({"name": call.get("name"), **place})
+            label = text_of(call.get("value"))[:_LABEL_CHARS]
+            named = _ACTED_ON.match(label)
+            if named is not None:
+                place = {"id": named[1], "box": None, "label": label}
+                found.append({"name": call.get("name"), **place})
         return found
 
 
