@@ -6,6 +6,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from .encodings import utf16_without_mark
+
 _HEAD = 8192
 
 
@@ -80,6 +82,9 @@ _BY_SUFFIX = {
     ".html": Kind("HTML page", "html"),
     ".htm": Kind("HTML page", "html"),
     ".xhtml": Kind("HTML page", "html"),
+    ".json": Kind("JSON", "text"),
+    ".jsonl": Kind("JSON lines", "text"),
+    ".ndjson": Kind("JSON lines", "text"),
     ".eml": Kind("e-mail", "mail"),
     ".mbox": Kind("mailbox", "mail"),
 }
@@ -195,7 +200,7 @@ def _of_mp4(brand: bytes) -> Kind:
 def _of_text(path: Path, head: bytes) -> Kind:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return _BY_SUFFIX.get(path.suffix.lower(), TEXT)
-    if b"\0" in head:
+    if b"\0" in head and not utf16_without_mark(head):
         return UNKNOWN
     named = _BY_SUFFIX.get(path.suffix.lower())
     if named is not None:

@@ -46,7 +46,7 @@ def _render(
         raise ToolError(f"{str(path)!r} does not exist, or is no file")
     kind = kind_of(path)
     if kind.format == "image":
-        picture = _image(path, page)
+        picture = upright_image(path, page)
     elif kind.format == "pdf":
         picture = _page_of_pdf(path, page, dpi)
     elif kind.format.startswith("office."):
@@ -62,7 +62,7 @@ def _render(
     return str(target)
 
 
-def _image(path: Path, page: int) -> Any:
+def upright_image(path: Path, page: int) -> Any:
     """Return a frame of an image, upright and without transparency, as a person would see it."""
     images: Any = library("PIL.Image", "Pillow", "images")
     images.MAX_IMAGE_PIXELS = _MAX_IMAGE

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..document import Document, Facts, Part, Row
+from ..encodings import encoding_of
 from ..problem import ToolError
-from .text import encoding_of
+from .text import encoding_text
 
 _SAMPLE = 1 << 16
-_DELIMITERS = ",;\t|"
+_SAMPLE_LINES = 200
+_DELIMITERS = "\t;|,"
+"""Delimiters; of two that fit equally, the first one (a comma may be a decimal comma)."""
 _MAX_FIELD = 1 << 24
 _MAX_ROWS = 1_000_000
 
@@ -28,7 +32,7 @@ class Reader(Document):
         hidden = [f"rows have different numbers of fields: {sorted(widths)[:10]}"]
         encoding, delimiter = self._form()
         named = {"\t": "tab"}.get(delimiter, delimiter)
-        facts = [f"encoding {encoding}", f"delimiter {named!r}", f"{rows:,} rows", columns]
+        facts = [encoding_text(encoding), f"delimiter {named!r}", f"{rows:,} rows", columns]
         return Facts(facts, hidden if len(widths) > 1 else [])
 
     def parts(self) -> Sequence[Part]:
@@ -49,14 +53,25 @@ class Reader(Document):
         with self.path.open("rb") as file:
             start = file.read(_SAMPLE)
         encoding = encoding_of(start)
-        sample = start.decode(encoding, "replace").rpartition("\n")[0]
-        try:
-            return encoding, csv.Sniffer().sniff(sample, _DELIMITERS).delimiter
-        except csv.Error:
-            return encoding, "\t" if self.path.suffix.lower() == ".tsv" else ","
+        text = start.decode(encoding, "replace")
+        lines = text.splitlines()[:_SAMPLE_LINES]
+        if len(text.splitlines()) > 1 and len(start) == _SAMPLE:
+            lines = lines[: text.count("\n")]  # the last line may be incomplete
+        expected = "\t" if self.path.suffix.lower() == ".tsv" else ","
+        shares = {one: _evenness(lines, one) for one in _DELIMITERS}
+        best = max(_DELIMITERS, key=shares.__getitem__)
+        return encoding, best if shares[best] else expected
 
     def _rows(self) -> Iterator[Row]:
         csv.field_size_limit(_MAX_FIELD)
         encoding, delimiter = self._form()
         with self.path.open(encoding=encoding, errors="replace", newline="") as file:
             yield from csv.reader(file, delimiter=delimiter)
+
+
+def _evenness(lines: list[str], delimiter: str) -> float:
+    """Return the share of lines with the most frequent number of fields, if it is above 1."""
+    csv.field_size_limit(_MAX_FIELD)
+    counts = Counter(map(len, csv.reader(lines, delimiter=delimiter)))
+    del counts[0], counts[1]
+    return max(counts.values(), default=0) / max(1, len(lines))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..document import Document, Facts, Part, Row
+from ..encodings import encoding_of
 from ..problem import library
-from .text import encoding_of
 
 _SKIPPED = ("script", "style", "template", "noscript", "head")
 _BLOCKS = (
@@ -73,21 +73,27 @@ class Reader(Document):
         if not isinstance(tag, str) or tag in _SKIPPED or depth > _MAX_DEPTH:
             return
         if _is_hidden(element):
-            if self.reading.hidden == "mark" and (text := _flat(element)):
-                yield f"[hidden: {text}]"
+            if self.reading.hidden == "mark":
+                inner = "".join(self._content(element, depth, verbatim)).replace(_BREAK, " ")
+                if text := " ".join(inner.split()):
+                    yield f"[hidden: {text}]"
             return
         is_block = tag in _BLOCKS
         if is_block:
             yield _BREAK
+        yield from self._content(element, depth, verbatim)
+        if is_block:
+            yield _BREAK
+
+    def _content(self, element: Any, depth: int, verbatim: bool) -> Iterator[str]:
+        """Yield the text in an element, with the marks of its kind."""
         yield _before(element)
-        verbatim = verbatim or tag in ("pre", "textarea")
+        verbatim = verbatim or element.tag in ("pre", "textarea")
         yield element.text if verbatim and element.text else _collapsed(element.text)
         for child in element:
             yield from self._text(child, depth + 1, verbatim)
             yield child.tail if verbatim and child.tail else _collapsed(child.tail)
         yield _after(element)
-        if is_block:
-            yield _BREAK
 
 
 def _before(element: Any) -> str:

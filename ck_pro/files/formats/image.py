@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import warnings
@@ -11,6 +12,7 @@ from typing import Any
 from ..document import Document, Facts, Part
 from ..limits import CALL_SECONDS
 from ..problem import library
+from ..rendering import upright_image
 
 _MAX_METADATA = 300
 _NO_OCR = "(an image; no text recogniser is installed: install tesseract, or look at the image)\n"
@@ -42,8 +44,14 @@ class Reader(Document):
         if program is None:
             yield _NO_OCR
             return
+        data = io.BytesIO()
+        upright_image(self.path, 1).save(data, "PNG")
         done = subprocess.run(
-            [program, str(self.path), "-"], capture_output=True, timeout=CALL_SECONDS, check=False
+            [program, "-", "-"],
+            input=data.getvalue(),
+            capture_output=True,
+            timeout=CALL_SECONDS,
+            check=False,
         )
         text = done.stdout.decode("utf-8", "replace").strip()
         yield f"{text}\n" if text else "(an image, in which no text was recognised)\n"

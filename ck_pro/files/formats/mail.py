@@ -16,6 +16,7 @@ from ..document import Document, Facts, Part
 from ..limits import MAX_MEMBERS
 from ..problem import ToolError
 from ..unpacking import save
+from .html import Reader as HtmlReader
 
 _HEADERS = ("From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
 _MESSAGE = "message"
@@ -26,7 +27,8 @@ class Reader(Document):
 
     def facts(self) -> Facts:
         if self._is_mailbox:
-            return Facts([f"{len(self._box):,} messages"])
+            hidden = [f"message {n} has attachments (part='{n}.eml')" for n in self._with_files]
+            return Facts([f"{len(self._box):,} messages"], hidden)
         text = self._message.get_body(("plain",))
         html = self._message.get_body(("html",))
         hidden = [f"attachment {name!r}" for name in self._attachments]
@@ -37,7 +39,9 @@ class Reader(Document):
 
     def parts(self) -> Sequence[Part]:
         if self._is_mailbox:
-            return [Part(str(n), f"message {n}") for n in range(1, len(self._box) + 1)]
+            parts = [Part(str(n), f"message {n}") for n in range(1, len(self._box) + 1)]
+            files = (Part(f"{n}.eml", f"message {n} as a file", True) for n in self._with_files)
+            return [*parts, *files]
         parts = [Part(_MESSAGE, "message")]
         if self._message.get_body(("html",)) is not None:
             parts.append(Part("html", "the HTML form of the message", True))
@@ -50,12 +54,19 @@ class Reader(Document):
                 yield f"{name}: {value}\n"
         yield "\n"
         body = message.get_body(("plain", "html"))
-        if body is not None:
+        if body is not None and body.get_content_subtype() == "html":
+            source = io.BytesIO(str(body.get_content()).encode())
+            yield from HtmlReader(save(source, "message.html", 0), self.reading).blocks("page")
+        elif body is not None:
             yield from (f"{line}\n" for line in str(body.get_content()).splitlines())
 
     def member(self, part: str) -> Path | None:
         if self._is_mailbox:
-            return None
+            number = part.removesuffix(".eml")
+            if number == part or not number.isdigit():
+                return None
+            message = self._box[int(number) - 1]
+            return save(io.BytesIO(message.as_bytes()), part, 0)
         if part == "html":
             body = self._message.get_body(("html",))
             if body is None:
@@ -67,7 +78,7 @@ class Reader(Document):
         if content is None:  # an attached e-mail
             inner: Any = self._attachments[part].get_payload(0)
             content = inner.as_bytes()
-            part += ".eml"
+            part = part if part.endswith(".eml") else f"{part}.eml"
         assert isinstance(content, bytes)
         return save(io.BytesIO(content), part, 0)
 
@@ -91,9 +102,17 @@ class Reader(Document):
         ]
 
     @functools.cached_property
+    def _with_files(self) -> list[int]:
+        """Numbers of the messages of a mailbox that have attachments."""
+        box = enumerate(self._box, 1)
+        return [n for n, message in box if any(True for _ in message.iter_attachments())]
+
+    @functools.cached_property
     def _attachments(self) -> dict[str, email.message.EmailMessage]:
         found: dict[str, email.message.EmailMessage] = {}
         for number, part in enumerate(self._message.iter_attachments(), 1):
-            name = part.get_filename() or f"attachment-{number}"
+            is_message = part.get_content_type() == "message/rfc822"
+            plain = f"message-{number}.eml" if is_message else f"attachment-{number}"
+            name = part.get_filename() or plain
             found[name if name not in found else f"{number}-{name}"] = part
         return found

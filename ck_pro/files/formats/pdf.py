@@ -14,6 +14,7 @@ from typing import Any
 from ..document import Document, Facts, Part, Reading, Row
 from ..problem import ToolError, library
 from ..unpacking import save
+from .pdf_columns import column_text
 
 _MANY_PAGES = 60
 """Pages of which `facts` looks at the text."""
@@ -68,7 +69,9 @@ class Reader(Document):
         page = self._page(number)
         if page.get_rotation():
             yield f"[the page is rotated by {page.get_rotation()} degrees]\n"
-        text = self._text(number)
+        text, in_columns = self._page_text(number)
+        if in_columns:
+            yield "[the page has columns; they are shown one after the other]\n"
         yield from (f"{line}\n" for line in text.split("\n"))
         if not _WORD.search(text):
             yield "[the page has no text: it is a picture; render it and look at it]\n"
@@ -80,7 +83,8 @@ class Reader(Document):
                 f" and {len(missing) - _LISTED_WORDS} more" if len(missing) > _LISTED_WORDS else ""
             )
             yield f"[a second engine also finds: {shown}{more}; render the page to check]\n"
-        yield from (f"[{line}]\n" for line in (*self._fields(page), *self._hidden_on(number)))
+        hidden = (line for line in self._hidden_on(number) if "rotated" not in line)
+        yield from (f"[{line}]\n" for line in (*self._fields(page), *hidden))
 
     def plain_blocks(self, part: str) -> Iterator[str]:
         yield self._text(int(part))
@@ -100,10 +104,16 @@ class Reader(Document):
     def _page(self, number: int) -> Any:
         return self._pdf[number - 1]
 
-    @functools.lru_cache(maxsize=4)  # noqa: B019 - the reader lives for one call
     def _text(self, number: int) -> str:
-        text = self._page(number).get_textpage().get_text_range()
-        return str(text).replace("\r\n", "\n").replace("\ufffe", "-").rstrip()
+        return self._page_text(number)[0]
+
+    @functools.lru_cache(maxsize=4)  # noqa: B019 - the reader lives for one call
+    def _page_text(self, number: int) -> tuple[str, bool]:
+        """Return the text of a page, and whether its columns were put in order."""
+        page = self._page(number).get_textpage()
+        text = str(page.get_text_range()).replace("\r\n", "\n").replace("\ufffe", "-").rstrip()
+        in_columns = column_text(page, text)
+        return in_columns or text, in_columns is not None
 
     @functools.cached_property
     def _second(self) -> Any:
@@ -156,6 +166,8 @@ class Reader(Document):
 
     def _hidden_on(self, number: int) -> Iterator[str]:
         page = self._page(number)
+        if page.get_rotation():
+            yield f"page {number} is rotated by {page.get_rotation()} degrees"
         comments = sum(line.startswith("comment") for line in self._fields(page))
         if comments:
             yield f"page {number}: {comments} comments"

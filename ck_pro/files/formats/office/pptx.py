@@ -12,6 +12,7 @@ from ...document import Document, Facts, Part, Reading, Row
 from ...problem import library
 from ...sheet import cell_text
 from ...unpacking import check_office_zip, save
+from ...xml import local
 
 _EMBEDDED = "ppt/embeddings/"
 
@@ -31,12 +32,13 @@ class Reader(Document):
                 hidden.append(f"slide {number} is hidden")
             if _notes(slide):
                 hidden.append(f"slide {number} has speaker notes")
+            if comments := len(self._comments(slide)):
+                hidden.append(f"slide {number} has {comments} comments")
             outside = sum(1 for shape in _shapes(slide.shapes) if self._is_outside(shape))
             if outside:
                 hidden.append(f"slide {number}: {outside} shapes outside the slide")
         with zipfile.ZipFile(self.path) as archive:
             names = archive.namelist()
-        hidden += [f"comments: {n!r}" for n in names if n.startswith("ppt/comments/")]
         hidden += [f"embedded file {n!r}" for n in names if n.startswith(_EMBEDDED)]
         if any(name.endswith("vbaProject.bin") for name in names):
             hidden.append("macros (VBA)")
@@ -62,6 +64,7 @@ class Reader(Document):
             yield from (f"{mark}{line}\n" for line in self._lines(shape) if line.strip())
         if _notes(slide):
             yield f"[speaker notes: {_notes(slide)}]\n"
+        yield from (f"[{line}]\n" for line in self._comments(slide))
 
     def tables(self, part: str) -> list[list[Row]]:
         slide = self._deck.slides[int(part) - 1] if part.isdigit() else None
@@ -82,6 +85,34 @@ class Reader(Document):
     @functools.cached_property
     def _deck(self) -> Any:
         return library("pptx", "python-pptx", "PowerPoint presentations").Presentation(self.path)
+
+    @functools.cached_property
+    def _authors(self) -> dict[str, str]:
+        """Names of the authors of comments, by id."""
+        found = {}
+        for relation in self._deck.part.rels.values():
+            if relation.reltype.rpartition("/")[2] in ("commentAuthors", "authors"):
+                root = self._parsed(relation)
+                found.update({one.get("id", ""): one.get("name", "") for one in root})
+        return found
+
+    def _comments(self, slide: Any) -> list[str]:
+        """Return the comments on a slide, of both forms that PowerPoint writes."""
+        found = []
+        for relation in slide.part.rels.values():
+            if relation.reltype.rpartition("/")[2] != "comments":
+                continue
+            for one in self._parsed(relation).iter():
+                if local(one) in ("cm", "reply"):
+                    words = [t.text or "" for t in _own(one) if local(t) in ("text", "t")]
+                    by = self._authors.get(one.get("authorId", ""), "an unknown author")
+                    found.append(f"comment by {by}: {' '.join(' '.join(words).split())}")
+        return found
+
+    def _parsed(self, relation: Any) -> Any:
+        etree = library("lxml.etree", "lxml", "PowerPoint presentations")
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+        return etree.fromstring(relation.target_part.blob, parser)
 
     def _is_outside(self, shape: Any) -> bool:
         if None in (shape.left, shape.top, shape.width, shape.height):
@@ -115,6 +146,14 @@ def _kind(shape: Any) -> str:
     return (
         "image" if shape.shape_type is not None and "PICTURE" in str(shape.shape_type) else "shape"
     )
+
+
+def _own(comment: Any) -> Iterator[Any]:
+    """Yield the elements of a comment, without those of its replies."""
+    for child in comment:
+        if local(child) not in ("replyLst", "reply"):
+            yield child
+            yield from _own(child)
 
 
 def _notes(slide: Any) -> str:
