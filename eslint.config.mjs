@@ -20,7 +20,7 @@ export default [
     },
   },
   {
-    files: ['ck_pro/local_page/static/**/*.js', 'ck_main/viewer/page/**/*.js'],
+    files: ['ck_pro/local_page/static/**/*.js', 'ck_pro/model/seat/page/**/*.js', 'ck_main/viewer/page/**/*.js'],
     languageOptions: { sourceType: 'module' },
   },
 ];

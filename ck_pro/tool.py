@@ -58,6 +58,14 @@ class Tool(KwargsInitializable):
         self.parameters = self.parameters or parameters_schema(self._implementation)
 
     @property
+    def element_roles(self) -> Sequence[str]:
+        """Roles of the page elements that it acts on by its argument `id`; "*" stands for any role.
+
+        A person who is the model selects an element on the page, and gets calls of such tools.
+        """
+        return ()
+
+    @property
     def _implementation(self) -> Callable[..., Any]:
         """`execute`, or `__call__` if the tool defines only that."""
         own = type(self)

@@ -37,6 +37,11 @@ class WebTool(Tool):
         declared = self._declared[self.name]
         return not (declared.reads_only or declared.returns_data)
 
+    @property
+    def element_roles(self) -> Sequence[str]:
+        """See `Tool.element_roles`."""
+        return self._declared[self.name].roles
+
     def __init__(self, **kwargs: Any) -> None:
         action = self._declared[kwargs["name"]]
         kwargs.setdefault("description", action.help)

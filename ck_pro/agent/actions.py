@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ck_pro.agent.planning import UPDATED, record_plan, take_plan
-from ck_pro.agent.prompts import check_own_values
+from ck_pro.agent.prompts import check_own_values, copied_example
 from ck_pro.approval import describe
 from ck_pro.events import (
     Action,
@@ -51,21 +51,49 @@ def read_actions(
         return [rest]
     reply, parsed = rest, parse_output(rest)
     run.record(EventKind.ACTION, parsed, phase="action")
-    code = parsed.get("code", "")
-    if custom and code != parse_thought_code(reply)["code"]:
-        if not code.strip():
-            raise ParseError("The reply contains no code in the expected form.")
-        return [CodeAction(code=code, thought=parsed.get("thought", ""))]
-    actions = [_as_answer(run, action) for action in run.agent.language.parse(reply)]
+    if custom and parsed.get("code", "") != parse_thought_code(reply)["code"]:
+        return [_custom_action(parsed)]
+    actions = parsed_actions(run, reply)
     for action in actions:
         if isinstance(action, CodeAction | ToolCall) and action.note:
             run.record_unreadable("action", action.note)
     calls = [describe(a) for a in actions if isinstance(a, ToolCall | ComputerAction)]
-    written = [a.code for a in actions if isinstance(a, CodeAction)]
-    check_own_values(run, reply, "\n".join([*written, *calls]))
+    check_own_values(run, reply, actions)
     if calls:
         run.record(EventKind.ACTION, ActionData(code="\n".join(calls)), phase="action")
     return actions
+
+
+def preview_actions(
+    run: Run, reply: Reply, parse_output: Callable[[str], ParsedReply], *, custom: bool
+) -> list[Action]:
+    """Return the actions that `read_actions` would return for a reply without a plan.
+
+    Nothing is recorded.
+
+    Raises:
+        ParseError: the reply has no action in the expected form.
+    """
+    parsed = parse_output(reply)
+    if custom and parsed.get("code", "") != parse_thought_code(reply)["code"]:
+        return [_custom_action(parsed)]
+    actions = parsed_actions(run, reply)
+    if (copied := copied_example(run, reply, actions)) is not None:
+        raise copied
+    return actions
+
+
+def _custom_action(parsed: ParsedReply) -> CodeAction:
+    """Return the code that only the agent's own parser finds."""
+    code = parsed.get("code", "")
+    if not code.strip():
+        raise ParseError("The reply contains no code in the expected form.")
+    return CodeAction(code=code, thought=parsed.get("thought", ""))
+
+
+def parsed_actions(run: Run, reply: Reply) -> list[Action]:
+    """Return the actions that the agent's language reads in a reply."""
+    return [_as_answer(run, action) for action in run.agent.language.parse(reply)]
 
 
 def _as_answer(run: Run, action: Action) -> Action:

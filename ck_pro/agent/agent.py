@@ -14,6 +14,7 @@ from ck_pro.agent.actions import (
 )
 from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
+from ck_pro.agent.by_hand.reply_guide import AgentReplyGuide
 from ck_pro.agent.prompts import prompt_values
 from ck_pro.agent.run_end import finalize_after_limit, record_finalized, release
 from ck_pro.agent.steps import actions_of, decide_and_act, end_result, forms, next_step, resume_step
@@ -457,7 +458,8 @@ class MultiStepAgent(AgentSettings):
         """
         run = run_of(session)
         prompt = self.language.render(self.get_template(phase), kwargs)
-        return run.call_model(self._model_for(kwargs, model), prompt, phase, **call_kwargs)
+        guide = AgentReplyGuide(self, run, phase)
+        return run.call_model(self._model_for(kwargs, model), prompt, phase, guide, **call_kwargs)
 
     def _model_for(self, kwargs: Mapping[str, Any], model: LLM | None) -> LLM:
         """Return the model for a prompt; subclasses may choose by the prompt's contents.

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.events import EventKind
+from ck_pro.approval import describe
+from ck_pro.events import Action, CodeAction, ComputerAction, EventKind, ToolCall
 from ck_pro.events.journal_events import ActionData
 from ck_pro.exceptions import CopiedExample
 from ck_pro.files.kinds import is_document
@@ -106,7 +107,7 @@ _COPY = "(A copy of the example.)"
 _TASK_CHARS = 500
 
 
-def check_own_values(run: Run, reply: Reply, written: str) -> None:
+def check_own_values(run: Run, reply: Reply, actions: Sequence[Action]) -> None:
     """Raise CopiedExample if an action has a value of the prompt's example.
 
     The history then shows the reply without the copied code, so that the model does not repeat it.
@@ -114,18 +115,30 @@ def check_own_values(run: Run, reply: Reply, written: str) -> None:
     Args:
         run: the run of the agent.
         reply: the reply, with its prompt.
-        written: the code or the calls of the reply.
+        actions: the actions of the reply.
     """
+    error = copied_example(run, reply, actions)
+    if error is not None:
+        thought = run.session.steps[-1]["action"]["thought"] or _COPY
+        run.record(EventKind.ACTION, ActionData(thought=thought, code=""), phase="action")
+        raise error
+
+
+def copied_example(run: Run, reply: Reply, actions: Sequence[Action]) -> CopiedExample | None:
+    """Return the error for a reply that copies the prompt's example; None for another reply."""
+    written = "\n".join(
+        a.code if isinstance(a, CodeAction) else describe(a)
+        for a in actions
+        if isinstance(a, CodeAction | ToolCall | ComputerAction)
+    )
     if MADE_UP.casefold() not in written.casefold() or not reply.messages:
-        return
+        return None
     seen = (text_of(m.get("content")) for m in reply.messages if m["role"] in ("user", "tool"))
     if any(MADE_UP.casefold() in text.casefold() for text in seen):
-        return
-    thought = run.session.steps[-1]["action"]["thought"] or _COPY
-    run.record(EventKind.ACTION, ActionData(thought=thought, code=""), phase="action")
+        return None
     terminal = run.functions.registry.terminal
     how = f"call {' or '.join(terminal)} with it" if terminal else "answer with it"
-    raise CopiedExample(_COPIED.format(how, shortened(run.session.task, _TASK_CHARS)))
+    return CopiedExample(_COPIED.format(how, shortened(run.session.task, _TASK_CHARS)))
 
 
 def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:

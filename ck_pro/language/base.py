@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ck_pro.events import Action
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import parse_literal
 from ck_pro.language.prompt import Message, Prompt
-from ck_pro.model.types import Reply
+from ck_pro.model.types import RawReply, Reply
 from ck_pro.template import TemplatedString
 
 OBSERVATION = "Observation of step"
@@ -22,6 +22,9 @@ class AgentLanguage(ABC):
 
     name: str = ""
     """Name in settings; "" if settings cannot select it."""
+    form: Literal["code", "calls", "text"] = "text"
+    """What a person who writes a reply fills in: a thought and code, a thought and calls, or the
+    whole reply; see `compose`."""
     stop: tuple[str, ...] = (f"\n{OBSERVATION}",)
     """Stop texts: the service ends the reply before them, so that the model does not invent
     observations."""
@@ -68,6 +71,20 @@ class AgentLanguage(ABC):
         The plan is "" if there is none, or if plans are function calls in this language.
         """
         return "", reply
+
+    def compose(
+        self, parts: Mapping[str, str], functions: Sequence[Mapping[str, Any]] = ()
+    ) -> RawReply:
+        """Return the reply that the parts of a person make, in the form that `parse` reads.
+
+        Args:
+            parts: "thought", "code", "plan", as `form` has them; or "text", the whole reply.
+            functions: the offered functions, with `name` and `parameters` (JSON schema).
+
+        Raises:
+            ParseError: a part is malformed.
+        """
+        return RawReply(parts.get("text", ""))
 
     @abstractmethod
     def parse(self, reply: str) -> list[Action]:

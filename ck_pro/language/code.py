@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.events import Action, CodeAction
 from ck_pro.language.base import OBSERVATION, AgentLanguage
+from ck_pro.language.composing import compose_code
 from ck_pro.language.forms import PLAN_SCHEMA, Form
 from ck_pro.language.parsing import code_of, split_plan, thought_before
 from ck_pro.language.prompt import Message, fenced
-from ck_pro.model.types import Reply
+from ck_pro.model.types import RawReply, Reply
 
 
 class CodeLanguage(AgentLanguage):
     """A thought, then one block of Python. The default language."""
 
     name = "code"
+    form = "code"
 
     def parse(self, reply: str) -> list[Action]:
         """Return one `CodeAction` with the reply's code up to any invented observation.
@@ -26,6 +28,16 @@ class CodeLanguage(AgentLanguage):
         """
         code, note = code_of(reply)
         return [CodeAction(code=code, thought=thought_before(reply, code), note=note)]
+
+    def compose(
+        self, parts: Mapping[str, str], functions: Sequence[Mapping[str, Any]] = ()
+    ) -> RawReply:
+        """Return a reply with a thought, a plan and a block of Python."""
+        if "text" in parts:
+            return RawReply(parts["text"])
+        return RawReply(
+            compose_code(parts.get("thought", ""), parts.get("code", ""), parts.get("plan", ""))
+        )
 
     def reply_schema(self, phase: str) -> dict[str, Any] | None:
         """Return the schema of a plan, with a thought before it."""

@@ -16,10 +16,12 @@ from ck_pro.language.call_results import (
     refused_calls,
     tool_turn,
 )
+from ck_pro.language.composing import compose_calls
 from ck_pro.language.forms import Form
 from ck_pro.language.parsing import INVENTED, TRUNCATED, parse_literal, was_truncated
 from ck_pro.language.prompt import Message
 from ck_pro.language.text_calls import has_call_marks, text_calls
+from ck_pro.model.types import RawReply
 from ck_pro.tool import function_schema
 
 NO_CODE = (
@@ -42,6 +44,7 @@ class FunctionCallingLanguage(AgentLanguage):
     """
 
     name = "function_calls"
+    form = "calls"
     message_ends = False
     """Whether a message without a call is the answer, by the protocol of the service."""
     native_history = True
@@ -80,6 +83,16 @@ class FunctionCallingLanguage(AgentLanguage):
         if extract_code(reply):
             raise ParseError(NO_CODE)
         return [MessageAction(content=reply.strip())]
+
+    def compose(
+        self, parts: Mapping[str, str], functions: Sequence[Mapping[str, Any]] = ()
+    ) -> RawReply:
+        """Return a reply with a thought and native calls, from calls written as Python."""
+        if "text" in parts:
+            return RawReply(parts["text"])
+        calls = compose_calls(parts.get("code", ""), functions)
+        ended = "tool_calls" if calls else "stop"
+        return RawReply(parts.get("thought", "").strip(), tool_calls=calls, finish_reason=ended)
 
     def read_form(self, reply: str, form: Form) -> Any:
         """Return the arguments of the form's call, else the literal in the reply's text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ck_pro.exceptions import Cancelled
 
@@ -121,6 +121,48 @@ class Reply(str):
         return type(self)(text, **vars(self))
 
 
+class ReplyGuide(Protocol):
+    """Describes the reply that a caller expects, for a person who writes it; the caller gives it.
+
+    The person writes parts ("thought", "code", "plan", or the whole reply as "text"), and need not
+    know the form of a reply.
+    """
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the person needs, as JSON data.
+
+        `form` is "code", "calls", "data" or "text"; `language` its name; `plan` whether the reply
+        may carry a plan; `example` the data of a "data" form to start from; `functions` a list of
+        the functions offered: `name`, `help`, `parameters` (JSON schema), `terminal`, and
+        `element_roles`, the roles of page elements that it acts on.
+        """
+        ...
+
+    def compose(self, parts: Mapping[str, str]) -> RawReply:
+        """Return the reply that the parts make.
+
+        Raises:
+            ParseError: a part is malformed.
+        """
+        ...
+
+    def preview(self, reply: Reply) -> list[dict[str, str]]:
+        """Return what the caller would do with a reply, by its own parser; nothing runs.
+
+        Each entry has a `kind` and a `text`. The kind "error" means that nothing would run, and
+        that the model would read the text.
+        """
+        ...
+
+    def picture(self) -> Mapping[str, Any] | None:
+        """Return a picture of what the caller's environment shows; None if there is none.
+
+        `image` is a data URL; `width` and `height` are in CSS pixels; `elements` has the box
+        `[x, y, width, height]` of each element by its id.
+        """
+        ...
+
+
 @dataclass
 class CallContext:
     """The caller of a model, and the limits of the call.
@@ -138,6 +180,7 @@ class CallContext:
         stop: stop texts: the service ends the reply before them.
         reply_schema: JSON schema of the reply; None for a reply of another form.
         on_wait: called with one line before each wait for a retry.
+        guide: describes the expected reply, for a person who writes it.
     """
 
     agent_path: tuple[str, ...] = ()
@@ -152,6 +195,7 @@ class CallContext:
     stop: tuple[str, ...] = ()
     reply_schema: Mapping[str, Any] | None = None
     on_wait: Callable[[str], None] | None = None
+    guide: ReplyGuide | None = None
 
     @property
     def agent(self) -> str:

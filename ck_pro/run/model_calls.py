@@ -17,6 +17,7 @@ from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, CallContext, Reply, Usage
 from ck_pro.model.backends.backend import FilteredReply
 from ck_pro.model.llm import ensure_reply
+from ck_pro.model.types import ReplyGuide
 from ck_pro.run.results import jsonable
 from ck_pro.session import PHASES
 
@@ -40,7 +41,12 @@ class ModelCaller:
         self._run, self.prefixes, self._edited_reply = run, prefixes, edited_reply
 
     def __call__(
-        self, llm: LLM, messages: Sequence[dict[str, Any]], phase: str, **call_kwargs: Any
+        self,
+        llm: LLM,
+        messages: Sequence[dict[str, Any]],
+        phase: str,
+        guide: ReplyGuide | None = None,
+        **call_kwargs: Any,
     ) -> Reply:
         """Call a model within the limits of the run, and log the call.
 
@@ -48,6 +54,7 @@ class ModelCaller:
             llm: the model.
             messages: chat messages; a `Prompt` also has the stable instructions.
             phase: "plan", "action", "end", or "tool:NAME" for the call of a tool.
+            guide: describes the expected reply, for a person who is the model.
             call_kwargs: further parameters of the model.
 
         Raises:
@@ -63,7 +70,8 @@ class ModelCaller:
         else:
             try:
                 with run.asking():
-                    said = llm(list(prompt), context=self._context(prompt, phase), **call_kwargs)
+                    context = self._context(prompt, phase, guide)
+                    said = llm(list(prompt), context=context, **call_kwargs)
                 reply = ensure_reply(said, prompt, llm)
             except ModelError as e:
                 run.record(EventKind.MODEL_FAILED, _failed_call(e), phase=phase)
@@ -71,7 +79,7 @@ class ModelCaller:
         self._log(reply, phase)
         return reply
 
-    def _context(self, prompt: Prompt, phase: str) -> CallContext:
+    def _context(self, prompt: Prompt, phase: str, guide: ReplyGuide | None) -> CallContext:
         run = self._run
         return CallContext(
             agent_path=run.path,
@@ -86,6 +94,7 @@ class ModelCaller:
             stop=tuple(run.agent.language.stop) if phase in PHASES else (),
             reply_schema=run.agent.language.reply_schema(phase) if phase in PHASES else None,
             on_wait=lambda text: run.emit(ProgressKind.MODEL_WAITS, phase=phase, text=text),
+            guide=guide,
         )
 
     def _log(self, reply: Reply, phase: str) -> None:

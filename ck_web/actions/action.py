@@ -72,6 +72,7 @@ class WebAction:
         setting: the setting of `WebEnvConfig` that switches it off; empty for none.
         expects_change: reports count it as without effect if the page stays the same.
         keeps_message: its result begins with the server's message, before what changed.
+        roles: roles of the elements that a person may do it on, most typical first; "*": any role.
     """
 
     name: ClassVar[str]
@@ -85,6 +86,7 @@ class WebAction:
     setting: ClassVar[str] = ""
     expects_change: ClassVar[bool] = True
     keeps_message: ClassVar[bool] = False
+    roles: ClassVar[tuple[str, ...]] = ()
 
     def write(self, *args: Any, **kwargs: Any) -> str:
         """Return the action string of a call of the agent's function."""

@@ -37,6 +37,7 @@ _SHOWN = 60
 class Table(WebAction):
     """Return all rows of the n-th table, or of [id], as lists (or dicts)."""
 
+    roles = ("table", "grid", "treegrid")
     value_name = "n"
     reads_only = True
     returns_data = True
@@ -95,6 +96,7 @@ def _as_dicts(found: Mapping[str, Any]) -> list[dict[str, str]]:
 class Value(WebAction):
     """Return the exact content of a field or editor, with its line breaks."""
 
+    roles = ("textbox", "searchbox", "spinbutton", "combobox")
     reads_only = True
     returns_data = True
     expects_change = False

@@ -43,6 +43,8 @@ class Click(WebAction):
     link_name is for the log.
     """
 
+    roles = ("*",)
+
     def write(self, id: int | str, link_name: str = "", role: str = "") -> str:
         return f"click {write_target(id, role)} {link_name}".rstrip()
 
@@ -64,6 +66,7 @@ class Type(WebAction):
     Then press Enter, which submits most forms. Pass enter=False to fill in several fields.
     """
 
+    roles = ("textbox", "searchbox", "spinbutton", "combobox")
     value_name = "content"
 
     def write(self, id: int | str, content: str, enter: bool = True, role: str = "") -> str:
@@ -82,6 +85,7 @@ class Type(WebAction):
 class Select(WebAction):
     """Choose an option by its label, or several (a list)."""
 
+    roles = ("combobox", "listbox")
     value_name = "option"
 
     def write(self, id: int | str, option: str | list[str], role: str = "") -> str:
@@ -111,21 +115,28 @@ class Select(WebAction):
 class Check(ElementAction):
     """Turn a checkbox or radio button on."""
 
+    roles = ("checkbox", "switch", "radio")
+
 
 @web_action("uncheck", "uncheck [3]")
 class Uncheck(ElementAction):
     """Turn a checkbox off."""
+
+    roles = ("checkbox", "switch")
 
 
 @web_action("clear", "clear [3]")
 class Clear(ElementAction):
     """Empty a field."""
 
+    roles = ("textbox", "searchbox", "spinbutton")
+
 
 @web_action("edit", 'edit [3] ["old", "new"]')
 class Edit(WebAction):
     """Replace the text `old` in a field or editor, and nothing else."""
 
+    roles = ("textbox",)
     value_name = "old"
     keeps_message = True
 
@@ -195,6 +206,7 @@ class TypeText(WebAction):
 class Hover(ElementAction):
     """Move the mouse over [id]."""
 
+    roles = ("*",)
     expects_change = False
 
 
@@ -269,6 +281,8 @@ class _Upload(WebAction):
 @web_action("upload", 'upload [3] report.csv "b c.csv"')
 class Upload(_Upload):
     """Upload a file of the working directory (or a list) to [id]."""
+
+    roles = ("button",)
 
     def write(self, id: int | str, path: str | list[str]) -> str:
         return f"upload {write_target(id)} {' '.join(write_path(p) for p in _as_list(path))}"

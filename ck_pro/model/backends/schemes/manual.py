@@ -1,4 +1,4 @@
-"""`manual`: a person completes the prompts."""
+"""`manual`: a person completes the prompts, at the terminal or in the browser."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from ck_pro.model.backends.targets import Access, Scheme
 
 def _check(argument: str) -> None:
     if argument:
-        raise ConfigError("manual has no argument")
+        _port(argument)
+
+
+def _port(argument: str) -> int:
+    from ck_pro.model.seat.backend import read_port
+
+    try:
+        return read_port(argument)
+    except ConfigError as e:
+        raise ConfigError(f"{e}; known are manual, manual:web and manual:web?port=N") from None
 
 
 def _open(argument: str, access: Access) -> Backend:
+    if argument:
+        from ck_pro.model.seat.backend import SeatBackend
+
+        return SeatBackend(_port(argument))
     from ck_pro.model.backends.manual import ManualBackend
 
     return ManualBackend()
@@ -20,8 +33,8 @@ def _open(argument: str, access: Access) -> Backend:
 
 SCHEME = Scheme(
     "manual",
-    "manual",
-    "you, at the terminal or through a pipe",
+    "manual[:web]",
+    "you, at the terminal or through a pipe; with `:web`, in the browser",
     _open,
     _check,
     interactive=True,
