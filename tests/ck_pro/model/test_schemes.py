@@ -101,7 +101,7 @@ def test_every_scheme_opens_a_back_end_for_its_own_form(tmp_path: Path) -> None:
         ("gtp:x", "'gtp:x': unknown scheme; did you mean 'gpt'"),
         ("Manaul", "did you mean 'manual'"),
         ("gpt:", "an argument is missing after the colon; write it as gpt:NAME"),
-        ("manual:x", "manual has no argument"),
+        ("manual:x", "unknown argument 'x'; known are manual, manual:web"),
         ("http://", "not an http(s) URL of a server; write it as http(s)://HOST"),
         ("replay:", "the file is missing; write it as replay:FILE[?check=off]"),
         ("replay:f?check=no", "unknown option 'check=no'"),
