@@ -100,7 +100,7 @@ export function signatureOf(one) {
   return `${one.name}(${names.join(', ')})`;
 }
 
-/** Put a call on a line of its own at the cursor: the new text and the new cursor. */
+/** Put a call on a separate line at the cursor: the new text and the new cursor. */
 export function insertCall(code, cursor, call) {
   const before = code.slice(0, cursor);
   const start = before.lastIndexOf('\n') + 1;
