@@ -8,10 +8,13 @@ May import: exceptions, interrupts, threads. Other rooms use `require_flask`, th
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 from ck_pro.exceptions import ConfigError
 
-__all__ = ["require_flask"]
+__all__ = ["STATIC", "require_flask"]
+STATIC = Path(__file__).parent / "static"
+"""Files that all local pages share, at `/static/`."""
 
 
 def require_flask(what: str) -> None:

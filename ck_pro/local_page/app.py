@@ -17,10 +17,9 @@ from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from ck_pro.exceptions import CKError, ConfigError, InputError
+from ck_pro.local_page import STATIC
 from ck_pro.local_page.security import HEADERS, Admission, Refused
 
-STATIC = Path(__file__).parent / "static"
-"""Files that all local pages share, at `/static/`."""
 MAX_BODY = 16 * 2**20
 """Limit for the body of a request in bytes."""
 _IDLE_SECONDS = 75.0

@@ -44,12 +44,10 @@ export function runHash(key, sid, step, call, params = {}) {
   return path + queryOf(params);
 }
 
+/** Show another place at once, so that the next key press already finds it. */
 export function go(hash, { replace = false } = {}) {
   if (hash === location.hash) return;
-  if (replace) {
-    history.replaceState(null, '', hash);
-    dispatchEvent(new HashChangeEvent('hashchange'));
-  } else {
-    location.hash = hash;
-  }
+  if (replace) history.replaceState(null, '', hash);
+  else history.pushState(null, '', hash);
+  dispatchEvent(new HashChangeEvent('hashchange'));
 }
