@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 
+from ck_main.viewer.label_routes import LabelRoutes
 from ck_main.viewer.live import Follower
 from ck_main.viewer.runs.library import Entry, Library
 from ck_main.viewer.runs.run_view import run_json
@@ -180,5 +181,6 @@ def create_app(
     """
     app = LocalApp(PAGE, host=host, port=port, on_error=write_crash)
     Viewer(library, labels, app.ended).add_to(app.flask)
+    LabelRoutes(library, labels).add_to(app.flask)
     Follower(library, app.ended).start()
     return app

@@ -122,7 +122,8 @@ export function CallView({ run, sid, step, number }) {
       ['Latency', seconds(call.seconds)], ['Cost', money(call.money)],
     ].map(([name, value]) => [name, value || ''])} />
     <${Output} call=${call} />
-    <${Labels} runKey=${run.key} sid=${sid} step=${step} call=${number} reply=${call.output} />
+    <${Labels} runKey=${run.key} sid=${sid} step=${step} call=${number} reply=${call.output}
+      toolCalls=${call.tool_calls} />
     <${Section} title=${`Input (${messages.length} messages)`} tools=${tabs}>
       <${Input} messages=${messages} previous=${previous} view=${view} /></${Section}>
     ${call.params && Object.keys(call.params).length > 0 && html`<${TextSection} title="Parameters"

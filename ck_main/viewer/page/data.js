@@ -141,7 +141,10 @@ export function follow(version, take, lost) {
         const fresh = changes.version !== since;
         since = changes.version;
         if (fresh) {
-          for (const key of changes.keys) invalidate(`/api/run/${key}`);
+          for (const key of changes.keys) {
+            invalidate(`/api/run/${key}`);
+            invalidate(`/api/labels/${key}`);
+          }
           cache.delete('/api/runs');
           take(changes);
         }

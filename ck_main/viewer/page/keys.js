@@ -43,6 +43,10 @@ export const KEYS = [
     ['] [', 'Next and previous model call of the session'], ['d', 'In a model call: the next way to show the input'],
     ['t', 'Show or hide the timeline'], ['f', 'Follow a running run'],
   ]],
+  ['Labels', [
+    ['y n x', 'Good, bad, exclude; the same key again takes it back'], ['m', 'Comment'],
+    ['r', 'Correct the reply of a model call'],
+  ]],
 ];
 
 /** The list of keys. */

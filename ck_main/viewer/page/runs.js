@@ -62,7 +62,7 @@ function Row({ row, at, most, selected, several }) {
     <td class="number">${percent(cached)}</td>
     <td class="number">${money(row.money)}</td>
     <td class="number time">${seconds(row.seconds)}</td>
-    <td class="labels">${labelsOf(row).map((label) => html`<span class="mark">${visible(label)}</span>`)}</td>
+    <td class="labels" title=${labelsOf(row).join(', ')}>${labelsOf(row).map((label) => html`<span class=${`mark ${label}`}>${visible(label)}</span>`)}</td>
   </tr>`;
 }
 

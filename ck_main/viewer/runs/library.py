@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,9 +96,11 @@ class Library:
 
     Attributes:
         problems: lines and files that give no run.
+        labels_of: returns the labels of a run for the table.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
+        self.labels_of: Callable[[Entry], list[str] | None] = lambda entry: None
         self.sources = list(sources)
         self.problems: list[str] = []
         self.version = 0
@@ -137,6 +139,7 @@ class Library:
             "source": entry.source,
             "try": entry.number,
             "live": self.is_live(entry),
+            "labels": self.labels_of(entry),
         }
         return [known.get(name) for name in COLUMNS]
 

@@ -14,6 +14,7 @@ from ck_pro.trajectory.reading.attempts import (
     final_results,
     nested_sessions,
     session_key,
+    sid_of,
     status_of,
 )
 from ck_pro.trajectory.reading.big_json import is_list, plain
@@ -84,8 +85,8 @@ class RowRun:
         return sid
 
     def _add(self, session: Mapping[str, Any]) -> str:
-        sid = text_of(session.get("id"))
-        if not sid or sid in self._sessions:
+        sid = sid_of(session)
+        if sid in self._sessions:
             sid = f"session-{len(self._sessions)}"
         self._sessions[sid] = session
         self._by_key[session_key(session)] = sid

@@ -1,0 +1,189 @@
+"""Labels in the real page: label in Chromium, then export, then load with the trainer's code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loaders import export, loaded
+from playwright.sync_api import Page, expect, sync_playwright
+from sample_runs import make_agent, run_tasks
+
+from ck_main.viewer.app import create_app
+from ck_main.viewer.runs.library import Library
+from ck_main.viewer.runs.sources import sources_of
+from ck_pro.local_page.app import LocalApp
+from ck_pro.trajectory.labels import LabelFile
+from web_server.chromium.chromium import find_chromium
+
+pytestmark = [pytest.mark.integration, pytest.mark.browser]
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return run_tasks(make_agent(images=False), tmp_path / "a.jsonl", ["capital", "sum"])
+
+
+@pytest.fixture
+def app(runs: Path) -> Iterator[LocalApp]:
+    made = create_app(Library(sources_of([runs])))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def page(chromium: Any, app: LocalApp) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(60_000)
+    made = context.new_page()
+    problems: list[str] = []
+    made.on("pageerror", lambda error: problems.append(str(error)))
+    made.goto(app.url)
+    yield made
+    context.close()
+    assert problems == []
+
+
+def outline(page: Page, task: str) -> Any:
+    """The outline of a task's run, from the page's own requests."""
+    page.get_by_role("link", name=task).first.wait_for()
+    script = """async (task) => {
+        const found = await (await fetch('/api/runs')).json();
+        const row = found.rows.find((one) => one[found.columns.indexOf('id')] === task);
+        return (await fetch('/api/run/' + row[0])).json();
+    }"""
+    return page.evaluate(script, task)
+
+
+def show(page: Page, app: LocalApp, *place: Any) -> None:
+    base = app.url.partition("/?")[0]
+    page.goto(f"{base}/#/run/{'/'.join(map(str, place))}")
+
+
+def labels(page: Page, what: str) -> Any:
+    return page.get_by_role("group", name=f"Label of the {what}")
+
+
+def test_labels_made_in_the_page_change_what_is_trained_on(
+    page: Page, app: LocalApp, runs: Path, tmp_path: Path
+) -> None:
+    out = {name: tmp_path / f"{name}.jsonl" for name in ("before", "sft", "dpo", "kto")}
+    before = loaded("sft", export("sft", out["before"], "-i", runs))
+    run = outline(page, "sum")
+    sid = run["sessions"][0]["sid"]
+    # by keyboard alone: a bad reply, corrected, with a comment
+    show(page, app, run["key"], sid, 1, "call", 0)
+    expect(labels(page, "model call")).to_be_visible()
+    page.keyboard.press("n")
+    expect(labels(page, "model call").get_by_role("button", name="Bad")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.keyboard.press("m")
+    expect(page.get_by_label("Comment", exact=True)).to_be_focused()
+    page.keyboard.type(HOSTILE)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text(HOSTILE)).to_be_visible()
+    page.keyboard.press("r")
+    field = page.get_by_label("Corrected reply")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("42")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("The sum is 42.")
+    expect(page.get_by_role("group", name="Changes")).to_contain_text("The sum is 42.")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("corrected", exact=True)).to_be_visible()
+    # by mouse: a whole run
+    capital = outline_of_other(page, app, "capital")
+    show(page, app, capital["key"])
+    labels(page, "run").get_by_role("button", name="Exclude").click()
+    expect(labels(page, "run").get_by_role("button", name="Exclude")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    assert page.title() != "owned"
+    page.reload()
+    expect(labels(page, "run").get_by_role("button", name="Exclude")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    file = tmp_path / "a.labels.jsonl"
+    found = {x.target["id"]: x for x in LabelFile(file).current().values()}
+    assert found["capital"].verdict == "exclude" and found["sum"].verdict == "bad"
+    assert found["sum"].comment == HOSTILE
+    use = ("-i", runs, "--labels", file)
+    after = loaded("sft", export("sft", out["sft"], *use))
+    assert {r["metadata"]["task_id"] for r in before} == {"capital", "sum"}
+    assert {r["metadata"]["task_id"] for r in after} == {"sum"}
+    assert after[-1]["completion"][0]["content"] == "The sum is 42."
+    [pair] = loaded("dpo", export("dpo", out["dpo"], *use))
+    assert [pair[k][0]["content"] for k in ("chosen", "rejected")] == ["The sum is 42.", "42"]
+    by_reply = {
+        r["completion"][0]["content"]: r["label"]
+        for r in loaded("kto", export("kto", out["kto"], *use))
+    }
+    assert by_reply["The sum is 42."] is True and by_reply["42"] is False
+
+
+def outline_of_other(page: Page, app: LocalApp, task: str) -> Any:
+    page.goto(f"{app.url.partition('/?')[0]}/#/")
+    return outline(page, task)
+
+
+def test_labels_are_in_the_table_and_can_be_taken_back(
+    page: Page, app: LocalApp, tmp_path: Path
+) -> None:
+    run = outline(page, "sum")
+    show(page, app, run["key"], run["sessions"][0]["sid"], 0)
+    good = labels(page, "step").get_by_role("button", name="Good")
+    good.click()
+    expect(good).to_have_attribute("aria-pressed", "true")
+    page.goto(f"{app.url.partition('/?')[0]}/#/")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="sum"))
+    expect(row.get_by_text("good", exact=True)).to_be_visible()
+    show(page, app, run["key"], run["sessions"][0]["sid"], 0)
+    expect(good).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("y")
+    expect(good).to_have_attribute("aria-pressed", "false")
+    assert LabelFile(tmp_path / "a.labels.jsonl").current() == {}
+
+
+def test_an_error_of_saving_is_shown_and_the_text_stays(
+    page: Page, app: LocalApp, tmp_path: Path
+) -> None:
+    run = outline(page, "sum")
+    sid = run["sessions"][0]["sid"]
+    show(page, app, run["key"], sid, 0, "call", 0)
+    page.get_by_role("button", name="Correct reply").click()
+    calls = page.get_by_label("Tool calls", exact=True)
+    assert json.loads(calls.input_value()) == [{"name": "add", "arguments": {"a": 20, "b": 22}}]
+    calls.fill('[{"name": "ad", "arguments": {"a": 20, "b": 22}}]')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_have_text(
+        "Not saved: the corrected reply calls ad: the prompt offers no such function; "
+        "did you mean 'add'?"
+    )
+    calls.fill("[{")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").last).to_contain_text("The tool calls are not JSON")
+    calls.fill('[{"name": "add", "arguments": {"a": 1, "b": 41}}]')
+    (tmp_path / "a.labels.jsonl").mkdir()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Not saved: cannot")).to_be_visible()
+    expect(calls).to_have_value('[{"name": "add", "arguments": {"a": 1, "b": 41}}]')
+    (tmp_path / "a.labels.jsonl").rmdir()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("corrected", exact=True)).to_be_visible()
+    [label] = LabelFile(tmp_path / "a.labels.jsonl").current().values()
+    assert label.reply is not None
+    assert label.reply.tool_calls[0]["function"]["arguments"] == {"a": 1, "b": 41}
