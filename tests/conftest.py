@@ -60,7 +60,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_finish() -> None:
     """Freeze imported modules and collected tests: they stay until the end."""
-    gc.collect()
     gc.freeze()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _PYTHON = frozenset({"python", "py", "python3", "py3", "ipython", "code", "tool_code"})
-_OPENING = re.compile(r"(?P<indent>(?:(?<=\n)|\A)[ \t]*)?(?P<fence>`{3,}|~{3,})")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _LABEL = re.compile(r"[ \t]*\{?\.?(?P<label>[A-Za-z0-9_+.#-]*)\}?[^\n]*(?:\n|\Z)")
 _OPENS_PYTHON = re.compile(
     rf"[ \t]*(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(sorted(_PYTHON))})[ \t]*\n", re.IGNORECASE
@@ -258,26 +258,33 @@ def _line(text: str, at: int) -> str:
 def _find_blocks(text: str) -> list[_Block]:
     blocks = []
     position = 0
-    while (opening := _OPENING.search(text, position)) is not None:
-        start = opening.end()
-        fence = opening["fence"]
+    while (opening := _FENCE.search(text, position)) is not None:
+        fence, start = opening.group(), opening.end()
+        indent = _indent(text, position, opening.start())
+        begin = opening.start() - indent
         line_end = text.find("\n", start)
         line = text[start : line_end if line_end >= 0 else len(text)]
         if fence[0] == "`" and fence in line:  # ```x = 1``` on one line
             inner = line[: line.index(fence)]
             position = start + len(inner) + len(fence)
-            blocks.append(_one_line(inner, opening.start(), position))
+            blocks.append(_one_line(inner, begin, position))
             continue
         head = _LABEL.match(text, start)
         if head is None:
             break
         end, position = _find_end(text, head.end(), fence)
         code = text[head.end() : end].rstrip()
-        if opening["indent"]:
+        if indent:
             code = textwrap.dedent(code)
         label, closed = head["label"].lower(), position > end
-        blocks.append(_Block(label, code.strip("\n"), opening.start(), position, closed))
+        blocks.append(_Block(label, code.strip("\n"), begin, position, closed))
     return blocks
+
+
+def _indent(text: str, start: int, fence: int) -> int:
+    """Return the number of blanks before a fence; 0 if its line, from `start` on, has more."""
+    line = text.rfind("\n", 0, fence) + 1
+    return fence - line if line >= start and not text[line:fence].strip(" \t") else 0
 
 
 def _one_line(inner: str, start: int, end: int) -> _Block:

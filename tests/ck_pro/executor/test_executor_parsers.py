@@ -274,7 +274,7 @@ def nested(depth: int) -> str:
         ('["x",{' + '"a":1,' * 300_000 + '"b":1}]', "values are too many"),
         ('["x","' + '\\"[' * 600_000 + '"]', None),
         ('["x","' + "[,{:" * 300_000 + '\\\\"]', None),
-        ('["x"' + ',""' * 1_500_000 + "]", "values are too many|too many texts"),
+        ('["x"' + ',""' * 600_000 + "]", "values are too many|too many texts"),
         (nested(200), None),
         (nested(400), "too deep"),
         ('["x","' + "[" * 1000 + '"]', None),
@@ -307,8 +307,11 @@ def test_the_cost_of_a_frame_is_checked_before_and_during_decoding(body, why):
 def test_many_small_frames_are_split_without_copying_the_rest():
     reader = wire.FrameReader(no_results)
     frame = wire.pack(["x"])
-    reader.feed(frame * 200_000 + frame[:3])
-    assert sum(reader.take() is not None for _ in range(200_000)) == 200_000
+    reader.feed(frame * 20_000 + frame[:3])
+    assert reader.take() is not None
+    received = len(reader._buffer)
+    assert sum(reader.take() is not None for _ in range(19_999)) == 19_999
+    assert len(reader._buffer) == received  # not moved
     assert reader.take() is None
     reader.feed(frame[3:])
     assert reader.take() == ["x"]
