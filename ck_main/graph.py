@@ -17,7 +17,7 @@ from typing import Any, Literal
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from ck_pro.agent.stop_reasons import record_ending
+from ck_pro.agent.run_end import record_ending
 from ck_pro.events import EventKind
 from ck_pro.events.journal_events import FinishData
 from ck_pro.exceptions import CKError, EnvironmentFailure, InputError, LeaseExpired

@@ -21,9 +21,9 @@ from ck_pro.config import iter_nested
 from ck_pro.events import EventKind
 from ck_pro.exceptions import ConfigError, JournalError
 from ck_pro.journal import is_journal, journal_folders, read_events
-from ck_pro.run.approvals import waiting_approval
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import read_interrupted_run
+from ck_pro.run.user_replies import waiting_approval
 from ck_pro.session import Status
 from ck_pro.trajectory.fork import file_lines, fork_run, read_reply, task_folder_of
 

@@ -32,7 +32,7 @@ from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import PriorUsage
 from ck_pro.run.run import Run
-from ck_pro.run.task_files import FILES, TaskFile, describe_files, place_files
+from ck_pro.run.working_folder import FILES, TaskFile, describe_files, place_files
 from ck_pro.session import AgentSession, Status, StopReason
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ck_pro.agent import stop_reasons
 from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
@@ -16,7 +15,14 @@ from ck_pro.agent.arguments import check_extra_info, check_types, prepare_sessio
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
 from ck_pro.agent.by_hand.reply_guide import AgentReplyGuide
 from ck_pro.agent.prompts import prompt_values
-from ck_pro.agent.run_end import finalize_after_limit, record_finalized, release
+from ck_pro.agent.run_end import (
+    classify_failure,
+    finalize_after_limit,
+    normal_stop_reason,
+    record_finalized,
+    release,
+    should_propagate,
+)
 from ck_pro.agent.steps import actions_of, decide_and_act, end_result, forms, next_step, resume_step
 from ck_pro.agent.turns import end_session, open_turn, record_turn
 from ck_pro.agent.typed_actions import carry_out, is_typed
@@ -52,9 +58,9 @@ from ck_pro.model import LLM, Budget, Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import take_over
 from ck_pro.run.results import AgentResult, code_observation, with_note
-from ck_pro.run.resume import PriorUsage, find_interrupted
+from ck_pro.run.resume import PriorUsage, find_interrupted, record_resumed
 from ck_pro.run.run import EventSink, Run, run_of
-from ck_pro.run.task_files import FILES, describe_files, place_files
+from ck_pro.run.working_folder import FILES, describe_files, place_files
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.memory import Memory
@@ -306,7 +312,7 @@ class MultiStepAgent(AgentSettings):
                 run.record_lease()
                 run.is_open = True
             if run.interrupted is not None:
-                run.record_resumed(run.interrupted)
+                record_resumed(run, run.interrupted)
             record_turn(run)
             while run.interrupted or len(session.steps) - session.turn_start < limit:
                 if session.steps and self.step_check_end(session):
@@ -316,17 +322,17 @@ class MultiStepAgent(AgentSettings):
                 yield next_step(self, run)
                 if session.run is not run:
                     return  # suspended by the consumer of the steps
-            reason, message = stop_reasons.normal_stop_reason(session, self.name, limit)
+            reason, message = normal_stop_reason(session, self.name, limit)
             if session.steps:
                 record_finalized(self, run)
         except LimitReached as e:
             reason, message = StopReason(e.reason), str(e)
             finalize_after_limit(self, run)
         except BaseException as e:
-            error, (reason, message) = e, stop_reasons.classify_failure(e, run)
+            error, (reason, message) = e, classify_failure(e, run)
             if isinstance(e, KeyboardInterrupt | GeneratorExit):
                 run.cancel.set()
-            if stop_reasons.should_propagate(e, run):
+            if should_propagate(e, run):
                 if isinstance(e, AwaitingHuman) and not e.session:
                     e.session, e.path = session.id, "/".join(run.path)
                 raise
@@ -349,7 +355,7 @@ class MultiStepAgent(AgentSettings):
             observation = decide_and_act(self, run, state)
         run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
         if interrupted is not None:
-            run.show_unused_answers()
+            run.replies.show_unused()
         run.emit(ProgressKind.STEP_ENDED, text=observation_text(observation)[:200])
         return session.steps[-1]
 

@@ -26,10 +26,10 @@ from ck_pro.language import (
     text_of,
 )
 from ck_pro.model import Reply
-from ck_pro.run.history import files_in, shortened
+from ck_pro.run.history import shortened
+from ck_pro.run.pictures import picture_parts
 from ck_pro.run.run import Run
-from ck_pro.run.task_files import files_text
-from ck_pro.session.pictures import picture_parts
+from ck_pro.run.working_folder import files_in, files_text
 from ck_pro.template import register_template
 
 MATERIAL_RULE = """\

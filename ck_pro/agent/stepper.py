@@ -12,7 +12,7 @@ from typing import Any
 
 from ck_pro.agent.action_agent import observation_of
 from ck_pro.agent.agent import MultiStepAgent
-from ck_pro.agent.stop_reasons import normal_stop_reason, record_ending, stop_reason_for
+from ck_pro.agent.run_end import normal_stop_reason, record_ending, stop_reason_for
 from ck_pro.agent.typed_actions import is_typed
 from ck_pro.events import (
     Action,
@@ -30,6 +30,7 @@ from ck_pro.events.journal_events import ObservationData
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.language import PLAN_FORM
+from ck_pro.run.pictures import record_screen
 from ck_pro.run.run import Run, run_of
 from ck_pro.run.session_changes import record_acted
 from ck_pro.session import AgentSession, StopReason
@@ -132,7 +133,7 @@ class Stepper:
             raise InputError("observe: no action is pending")
         run = run_of(self.state)
         if isinstance(observation, ComputerObservation):
-            run.record_screen(action, observation)
+            record_screen(run, action, observation)
         record_acted(run, action, observation_of(self.state, action, observation))
         self._add_observation(str(observation))
 

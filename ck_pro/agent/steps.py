@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ck_pro.agent.actions import read_actions
+from ck_pro.agent.actions import is_plan_due, read_actions, record_plan, report_unreadable_plan
 from ck_pro.agent.end_phase import ask_for_result, end_values
-from ck_pro.agent.planning import is_plan_due, record_plan, report_unreadable_plan
 from ck_pro.agent.prompts import state_values
 from ck_pro.events import Action, EventKind
 from ck_pro.events.event_parts import FinalResults

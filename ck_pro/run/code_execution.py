@@ -10,7 +10,7 @@ from ck_pro.events import EventKind
 from ck_pro.events.journal_events import ErrorData
 from ck_pro.exceptions import ToolError
 from ck_pro.executor import WALL_SECONDS, CodeExecutor, CodeResult, LocalCall
-from ck_pro.run.task_files import linked_paths
+from ck_pro.run.working_folder import linked_paths
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run

@@ -37,10 +37,10 @@ from ck_pro.executor import current_call
 from ck_pro.executor.calls.descriptions import with_declared_names
 from ck_pro.files.kinds import is_document
 from ck_pro.journal.masking import MASK
-from ck_pro.run.history import files_in
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
+from ck_pro.run.working_folder import files_in
 from ck_pro.session import AgentSession, Status
 from ck_pro.tool import Tool, ToolRegistry
 
@@ -209,7 +209,7 @@ class ExposedFunctions:
                     raise
                 call.error = error_text(e)
             call.ended = call.ended_on_resume = True
-        for facts in self._run.pending_approvals():
+        for facts in self._run.replies.pending_approvals():
             done = self._execute_approved(Action.from_dict(facts))
             if done is not None:
                 interrupted.calls.append(done)

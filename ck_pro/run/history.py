@@ -1,25 +1,21 @@
-"""Read-only views of a session's steps for prompts."""
+"""The finished steps of a session as prompts show them: in full, or a short trace of each."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.exceptions import CopiedExample
 from ck_pro.language import fenced, message_text
-from ck_pro.run.step_trace import OMITTED, StepTrace, trace_message
 from ck_pro.session import AgentSession
 from ck_pro.session.memory import Memory
 from ck_pro.session.observed import observation_text
 from ck_pro.session.rows import Step
 
-_MAX_FILES = 50
-_MAX_READ = 2000
 _OF_LAST_ACTION = ("action_string", "error_message")
 _MAX_PERIOD = 3
 _REPEAT_CHARS = 1500
@@ -29,6 +25,11 @@ _MEMORY_SHARE = 2  # characters for the memory of earlier runs: a part of `histo
 _MEMORY = "# Memory of earlier runs"
 _OF_ONE_STEP = re.compile(r"0x[0-9a-f]{6,}|(?<=File \"<step )\d+(?=>\")")
 """Parts of an observation that differ between equal steps: addresses, and numbers in tracebacks."""
+OMITTED = "(Earlier steps omitted.)"
+_PARTS, _PART_CHARS, _MIN_CHARS = 3, 120, 20
+_RESULT_CHARS = 200
+_CODE_LINES = 2
+_UNINFORMATIVE = re.compile(r"\s*(?:#|import\s|from\s+\S+\s+import\s|$)")
 
 
 class History:
@@ -323,33 +324,74 @@ def _without_last_action(state: Any) -> Any:
     return {k: v for k, v in state.items() if k not in _OF_LAST_ACTION}
 
 
-def files_in(folder: Path, but: Collection[str] = ()) -> list[str]:
-    """Return the relative paths of the files in a working directory, sorted; at most 50.
+@dataclass(frozen=True)
+class StepTrace:
+    """What is left of a step: its thought, the first lines of its code, and its result."""
 
-    It reads at most 2,000 entries, to limit the cost of large trees.
+    number: int
+    thought: str
+    code: str
+    result: str
+
+    @classmethod
+    def of(cls, step: Step, observation: str) -> StepTrace:
+        """Return the trace of a finished step.
+
+        Args:
+            step: the step.
+            observation: its observation as text.
+        """
+        action = step["action"]
+        lines = [line for line in action["code"].splitlines() if not _UNINFORMATIVE.match(line)]
+        result = observation
+        if "error" in action:  # the last line of a traceback names the error
+            result = observation.rstrip().rpartition("\n")[2]
+        return cls(
+            step["step_idx"],
+            _one_line(action["thought"], _PART_CHARS),
+            _one_line("; ".join(map(str.strip, lines[:_CODE_LINES])), _PART_CHARS),
+            _one_line(result, _RESULT_CHARS),
+        )
+
+    def text(self, chars: int, same_code: bool = False) -> str:
+        """Return the trace in up to three lines; the result uses what the other parts leave.
+
+        Args:
+            chars: characters of a part, on average.
+            same_code: whether the code is that of the step before.
+        """
+        thought, code = _one_line(self.thought, chars), _one_line(self.code, chars)
+        if same_code:
+            code = ""
+        parts = [f"Step {self.number}: {thought}{' (same code)' if same_code else ''}"]
+        if code:
+            parts.append(f"  code: {code}")
+        left = _PARTS * chars - len(thought) - len(code)
+        parts.append(f"  result: {_one_line(self.result, min(left, _RESULT_CHARS))}")
+        return "\n".join(parts)
+
+
+def trace_message(traces: Sequence[StepTrace], limit: int) -> str:
+    """Return the text that replaces omitted steps in a prompt.
+
+    Args:
+        traces: of the omitted steps, oldest first.
+        limit: maximum characters. The parts of each trace get shorter, then the oldest traces are
+            left out.
     """
-    files = (name for name in _files(folder) if name not in but)
-    found = list(itertools.islice(files, _MAX_READ))
-    whole = next(files, None) is None
-    found.sort()
-    extra = len(found) - _MAX_FILES
-    if extra <= 0:
-        return found
-    return [*found[:_MAX_FILES], f"(and {extra}{'' if whole else ' or'} more)"]
+    share = limit // max(1, len(traces)) // _PARTS
+    chars = min(_PART_CHARS, max(_MIN_CHARS, share))
+    kept = traces[-max(1, limit // (_PARTS * _MIN_CHARS)) :]
+    codes = ["", *(trace.code for trace in kept)]
+    lines = [
+        trace.text(chars, same_code=bool(trace.code) and trace.code == before)
+        for trace, before in zip(kept, codes, strict=False)
+    ]
+    if len(kept) < len(traces):
+        lines.insert(0, f"Steps 0 to {kept[0].number - 1}: omitted.")
+    return f"{OMITTED} Their traces:\n{fenced(chr(10).join(lines))}"
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """Yield the relative paths of the files below a folder; links are not followed."""
-    folders = [""]
-    while folders:
-        inside = folders.pop()
-        try:
-            with os.scandir(folder / inside) as entries:
-                for entry in entries:
-                    name = f"{inside}{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{name}/")
-                    elif entry.is_file():
-                        yield name
-        except OSError:  # removed meanwhile, or no permission
-            continue
+def _one_line(text: str, limit: int) -> str:
+    text = " ".join(text[: 4 * limit].split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

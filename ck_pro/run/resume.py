@@ -14,15 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.event_parts import AskedQuestion, GivenAnswer, GivenApproval
+from ck_pro.events.journal_events import AnsweredData, ResumedData
 from ck_pro.exceptions import InputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Usage
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.session import AgentSession, sessions_from_events
 from ck_pro.tools.human import Answer, Answers
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 NOTICE = "The run was interrupted and resumed. Earlier variables are lost; files are kept."
 
@@ -151,3 +156,26 @@ def _add_time(
         usage.seconds += stretch[1] - stretch[0]
         return now, now
     return stretch[0] or now, max(stretch[1], now)
+
+
+def record_resumed(run: Run, interrupted: InterruptedSession) -> None:
+    """Record that a run resumes, and whether its step in progress starts again."""
+    in_progress = interrupted.in_progress
+    if in_progress and not interrupted.calls and not run.has_same_environment():
+        interrupted.reply = None  # the model chose its action in another environment
+    redo = in_progress and not interrupted.has_acted
+    answers = run.replies.answers() if redo or not in_progress else []
+    learned = " ".join(answer.line() for answer in answers)
+    data = ResumedData(redo=redo, learned=learned)
+    if interrupted.new_answer is not None:
+        data["answer"] = interrupted.new_answer
+    if interrupted.new_approval is not None:
+        data["approved"] = interrupted.new_approval
+    run.record(EventKind.RESUMED, data)
+    for answer in answers:
+        answer.shown = True
+        run.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
+    if run.session.steps[0 if redo else -1 :]:
+        run.notices.append(NOTICE)
+    if learned and run.agent.active_planning == "off":
+        run.notices.append(learned)  # without a plan, prompts show no progress state

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -18,18 +16,14 @@ from typing import Any, cast
 from typing_extensions import Unpack
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover, describe
+from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment, Holder
-from ck_pro.events import Action, ComputerAction, ComputerObservation, EventKind, Observation
+from ck_pro.events import Action, ComputerObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
-    AnsweredData,
-    ApprovedData,
     ErrorData,
     EventData,
     LeasedData,
-    ResumedData,
-    ScreenData,
     SessionData,
     StepData,
     UnreadableData,
@@ -44,18 +38,11 @@ from ck_pro.exceptions import (
     LimitReached,
     ParseError,
 )
-from ck_pro.executor import current_call, remove_folder
+from ck_pro.executor import current_call
 from ck_pro.journal import Journal
-from ck_pro.journal.snapshots import FileSnapshots
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import LLM, Budget
-from ck_pro.run import session_changes
-from ck_pro.run.approvals import (
-    Approvals,
-    ApprovedOnce,
-    acts_on_environment,
-    prepare_approvals,
-)
+from ck_pro.run import pictures, session_changes
 from ck_pro.run.code_execution import CodeRunner
 from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
 from ck_pro.run.fingerprint import fingerprint_of
@@ -63,10 +50,10 @@ from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import Kept
 from ck_pro.run.model_calls import ModelCaller, Prefixes
-from ck_pro.run.resume import NOTICE, prepare_answers
-from ck_pro.run.task_files import TaskFile, given_files
+from ck_pro.run.resume import prepare_answers
+from ck_pro.run.user_replies import Approvals, UserReplies, prepare_approvals
+from ck_pro.run.working_folder import TaskFile, WorkingFolder, given_files
 from ck_pro.session import AgentSession
-from ck_pro.session.pictures import picture_screen
 from ck_pro.terminal import asking_for, waiting_for_user
 from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
@@ -161,9 +148,10 @@ class Run:
             self._tree = _Tree(journal or Journal(), on_event, answers, approvals)
             models = [llm for _, llm in iter_nested(agent, LLM)]
             self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
+        self.replies = UserReplies(self, self._tree.answers, self._tree.approvals)
         self._set_limits(budget, cancel)
         self._set_reviewers()
-        self._set_directory(workdir)
+        self.folder = WorkingFolder(workdir or (parent.workdir if parent else None))
         self.environment: Environment | None = None
         self.notices: list[str] = []
         """Lines for the next prompt."""
@@ -174,7 +162,7 @@ class Run:
         self.lease: Any = interrupted.lease if interrupted else None
         """The lease of a suspended environment, to reconnect to it."""
         self.functions = ExposedFunctions(self, interrupted.next_call if interrupted else 0)
-        self.pictures = session_changes.StepPictures(self)
+        self.pictures = pictures.StepPictures(self)
         self.run_code = CodeRunner(self)
         edited_reply = interrupted.edited_reply if interrupted else ""
         self.call_model: ModelCaller = ModelCaller(self, self._tree.prefixes, edited_reply)
@@ -224,16 +212,8 @@ class Run:
         self._inherited: Approver = parent._inherited if parent else AutoApprover()
         if approver is not None:
             self._inherited = MaskingApprover(approver, self.journal.masked)
-        self.approver = self._inherited
-        if self._tree.approvals.of(self.session.id):
-            self.approver = ApprovedOnce(self.approver, self._take_approval)
+        self.approver = self.replies.approver(self._inherited)
         self.person: Person | None = self.agent.person or (parent.person if parent else None)
-
-    def _set_directory(self, workdir: Path | str | None) -> None:
-        directory = workdir or (self.parent.workdir if self.parent else None)
-        self._workdir = None if directory is None else _created(Path(directory).resolve())
-        self._remove_temporary: Callable[[], object] | None = None
-        self._snapshots: FileSnapshots | None = None
 
     @property
     def journal(self) -> Journal:
@@ -242,14 +222,8 @@ class Run:
 
     @property
     def workdir(self) -> Path:
-        """The directory of code and files; a temporary one is created on first use."""
-        if self._workdir is None:
-            created = self._workdir = Path(tempfile.mkdtemp(prefix="ck-pro-")).resolve()
-            # a single step without `run` calls no `close`
-            self._remove_temporary = weakref.finalize(self, _remove, created, os.getpid())
-        if not self._workdir.is_dir():  # the code may have removed it
-            self._workdir.mkdir(parents=True, exist_ok=True)
-        return self._workdir
+        """The directory of code and files."""
+        return self.folder.path
 
     @property
     def model_multimodal(self) -> LLM | None:
@@ -354,15 +328,11 @@ class Run:
 
     def _record_files(self) -> None:
         """Record the files of the working directory, for a fork from this step."""
-        limit = self.agent.snapshot_mb
-        if self.parent is not None or self.journal.folder is None or not limit:
-            return
-        if self._snapshots is None:
-            put, resumed = self.journal.put_blob, bool(self.session.steps)
-            self._snapshots = FileSnapshots(self.workdir, put, limit << 20, resumed=resumed)
-        changed = self._snapshots.take()
-        if changed is not None:
-            self.record(EventKind.FILES, changed)
+        if self.parent is None and self.journal.folder is not None and self.agent.snapshot_mb:
+            resumed = bool(self.session.steps)
+            changed = self.folder.store_files(self.journal, self.agent.snapshot_mb << 20, resumed)
+            if changed is not None:
+                self.record(EventKind.FILES, changed)
 
     def step_limit(self) -> int:
         """Return the number of the last step that the limits allow, from 1 in the current turn."""
@@ -461,27 +431,12 @@ class Run:
         with self.asking():
             observation = Guard(journaled, self.approver).execute(action)
         if isinstance(observation, ComputerObservation):
-            self.record_screen(action, observation)
+            pictures.record_screen(self, action, observation)
         return observation
-
-    def record_screen(self, action: Action, observation: ComputerObservation) -> None:
-        """Record the screen after an action; prompts show it with the call."""
-        facts = observation.to_dict()
-        del facts["pictures"]  # the prompt of the next step shows them
-        screen = cast(ScreenData, facts)
-        if isinstance(action, ComputerAction):
-            checks = [c.model_dump(mode="json") for c in action.pending_safety_checks]
-            screen["call_id"], screen["acknowledged_safety_checks"] = action.call_id, checks
-        if not self.agent.store_io:
-            del screen["image"]
-        self.record(EventKind.SCREEN, screen)
 
     def show_picture(self, url: str, caption: str) -> bool:
         """See `RunContext`."""
-        if not self.agent.store_io:
-            return False
-        self.record(EventKind.SCREEN, picture_screen(url, caption))
-        return True
+        return pictures.show_picture(self, url, caption)
 
     def record_lease(self) -> None:
         """Record how a resumed run reconnects to the environment if this process is killed."""
@@ -496,28 +451,6 @@ class Run:
 
     # --- resume ----------------------------------------------------------------------------
 
-    def record_resumed(self, interrupted: InterruptedSession) -> None:
-        """Record that the run resumes, and whether its step in progress starts again."""
-        in_progress = interrupted.in_progress
-        if in_progress and not interrupted.calls and not self.has_same_environment():
-            interrupted.reply = None  # the model chose its action in another environment
-        redo = in_progress and not interrupted.has_acted
-        answers = self._tree.answers.of(self.session.id) if redo or not in_progress else []
-        learned = " ".join(answer.line() for answer in answers)
-        data = ResumedData(redo=redo, learned=learned)
-        if interrupted.new_answer is not None:
-            data["answer"] = interrupted.new_answer
-        if interrupted.new_approval is not None:
-            data["approved"] = interrupted.new_approval
-        self.record(EventKind.RESUMED, data)
-        for answer in answers:
-            answer.shown = True
-            self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
-        if self.session.steps[0 if redo else -1 :]:
-            self.notices.append(NOTICE)
-        if learned and self.agent.active_planning == "off":
-            self.notices.append(learned)  # without a plan, prompts show no progress state
-
     def has_same_environment(self) -> bool:
         """Whether a resumed run has no environment, or has reconnected to its own."""
         return self.environment is None or self.environment.taken_up
@@ -529,12 +462,9 @@ class Run:
     def ask(self, question: str) -> str | None:
         """Return the user's answer to a question; None without a user or an answer."""
         self.check()
-        answer = self._tree.answers.take(self.session.id, question)
-        if answer is not None:
-            self.record(EventKind.ANSWERED, AnsweredData(question=question))
-            return answer.answer
-        if self.person is None:
-            return None
+        answer = self.replies.take_answer(question)
+        if answer is not None or self.person is None:
+            return answer
         with self.asking(), waiting_for_user():
             return self.person.answer(question)
 
@@ -553,24 +483,6 @@ class Run:
             for run, _ in pairs:
                 run.record_lease()
             yield
-
-    def _take_approval(self, action: Action) -> bool:
-        """Use up the user's approval of an action, and record that; return whether there was one.
-
-        The approval of an action on a page is void in a new browser.
-        """
-        facts = self.journal.masked(action.to_dict())
-        if acts_on_environment(facts) and not self.has_same_environment():
-            return False
-        approval = self._tree.approvals.take(self.session.id, facts)
-        if approval is None:
-            return False
-        self.record(EventKind.APPROVED, ApprovedData(action=approval["action"]))
-        return True
-
-    def pending_approvals(self) -> list[dict[str, Any]]:
-        """Return the approved actions of this session that have not run yet."""
-        return [approval["action"] for approval in self._tree.approvals.of(self.session.id)]
 
     # --- the session: see `RunContext` -----------------------------------------------------
 
@@ -594,16 +506,6 @@ class Run:
     def search_memory(self, query: str) -> list[str]:
         """See `RunContext`."""
         return session_changes.search_memory(self, query)
-
-    def show_unused_answers(self) -> None:
-        """Put the answers that no call of the resumed step used into the next prompt."""
-        for answer in self._tree.answers.drop(self.session.id):
-            if not answer.shown:
-                self.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
-                self.notices.append(answer.line())
-        for facts in self.pending_approvals():
-            action = describe(Action.from_dict(facts))
-            self.notices.append(f"The user approved this action, but it has not run: {action}")
 
     # --- limits ----------------------------------------------------------------------------
 
@@ -659,19 +561,4 @@ class Run:
                     part.close()
                 except Exception:  # noqa: BLE001 - logged, see above
                     _log.exception("%s: %s did not close", "/".join(self.path), type(part).__name__)
-        if self._remove_temporary is not None:
-            self._remove_temporary()
-
-
-def _created(folder: Path) -> Path:
-    """Create the working directory that the caller of a run chose."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise InputError(f"workdir {folder}: cannot create this folder: {e.strerror}") from None
-    return folder
-
-
-def _remove(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not in a forked process
-        remove_folder(folder)
+        self.folder.close()

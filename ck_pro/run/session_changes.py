@@ -1,20 +1,16 @@
-"""Records of a session besides the loop's: tasks, typed actions, pictures; search in its memory."""
+"""Records of a session besides the loop's: tasks and typed actions; search in its memory."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from ck_pro.events import Action, ComputerObservation, EventKind, Observation
-from ck_pro.events.journal_events import ActedData, PictureData, TaskChangedData
+from ck_pro.events.journal_events import ActedData, TaskChangedData
 from ck_pro.exceptions import InputError
 from ck_pro.session.goals import TASK_STATES
 
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
-
-
-_log = logging.getLogger(__name__)
 
 
 def add_task(run: Run, goal: str, parent: str) -> str:
@@ -49,47 +45,3 @@ def record_acted(run: Run, action: Action, observation: Observation) -> None:
         observation = observation.model_copy(update={"image": ""})
     data = ActedData(action=action.to_dict(), observation=observation.to_dict())
     run.record(EventKind.ACTED, data)
-
-
-class StepPictures:
-    """Record pictures of a run's environment, if the environment has them switched on.
-
-    A picture that fails costs the run nothing: a warning is logged, once per run.
-
-    Args:
-        run: the run.
-    """
-
-    def __init__(self, run: Run):
-        self._run = run
-        self._warned = self._acted = False
-
-    def record_last(self) -> None:
-        """Record a picture at the end of the run, if an action may have changed the last one."""
-        if self._acted:
-            self.record()
-
-    def record(self, action: Action | None = None, call: int | None = None) -> None:
-        """Record a picture.
-
-        Args:
-            action: the action that follows; None at the start of a step.
-            call: the number of its call.
-        """
-        environment, journal = self._run.environment, self._run.journal
-        if environment is None or not environment.step_pictures or journal.folder is None:
-            return
-        self._acted = call is not None
-        try:
-            picture = environment.picture(action)
-            if picture is None:
-                return
-            if call is not None:
-                # the picture at the start of the step has the boxes of all elements
-                facts = {k: v for k, v in picture.items() if k != "elements"}
-                picture = PictureData(**facts, call=call)  # type: ignore[typeddict-item]
-            self._run.record(EventKind.PICTURE, picture)
-        except Exception as e:  # noqa: BLE001 - logged; a viewer's picture must not end the run
-            if not self._warned:
-                self._warned = True
-                _log.warning("no step picture: %s: %s", type(e).__name__, e)

@@ -25,8 +25,7 @@ from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
 from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
-from ck_web.page.changes import page_change
-from ck_web.page.field_values import FieldValues, field_values, lost_values
+from ck_web.page.changes import FieldValues, field_values, lost_values, page_change
 from ck_web.page.notices import mostly_visual
 from ck_web.page.page_text import lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url

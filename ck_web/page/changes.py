@@ -1,4 +1,6 @@
-"""What an action changed: the difference between two states of a browser, in one line. Pure."""
+"""What an action changed: the difference between two states of a browser, in one line. Pure.
+
+Also the field values that are lost on the way back to a page."""
 
 from __future__ import annotations
 
@@ -27,6 +29,13 @@ _STRUCTURE = frozenset(
         "section", "status", "table",
     }
 )  # fmt: skip
+FieldValues = Mapping[tuple[str, str], str]
+"""Values of fields by role and name."""
+_FIELDS = frozenset({"textbox", "searchbox", "combobox", "spinbutton", "listbox"})
+_TOGGLES = frozenset({"checkbox", "radio", "switch"})
+_VALUE = re.compile(r' value: ("[^"]*"|.*?)(?= [a-zA-Z]+: |$)')
+_CHECKED = re.compile(r" checked: (\w+)")
+_MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -231,3 +240,41 @@ def _ranks(lines: Iterable[Line], messages: Iterable[str]) -> dict[str, int]:
 def _rank(line: Line) -> int:
     is_structure = line.role in _STRUCTURE and not line.name
     return _STRUCTURAL if is_structure or line.role == "option" else _ELEMENT
+
+
+def field_values(tree: str) -> FieldValues:
+    """Return the values of the fields with a name.
+
+    Args:
+        tree: the text of the page.
+    """
+    values = {(line.role, line.name): _value(line) for line in lines_of(tree) if line.name}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _value(line: Line) -> str | None:
+    """Return the value of a field; None for other elements."""
+    if line.role in _FIELDS:
+        found = _VALUE.search(line.states)
+        return found[1].strip('"') if found else ""
+    if line.role in _TOGGLES:
+        found = _CHECKED.search(line.states)
+        return found[1] if found else None
+    return None
+
+
+def lost_values(before: FieldValues, tree: str) -> str:
+    """Return the fields that have lost their values, in one line; empty if there are none.
+
+    Args:
+        before: values when the page was left.
+        tree: the text of the page now.
+    """
+    now = field_values(tree)
+    lost = [
+        f"{role} {name!r} had {one_line(value)!r}"
+        for (role, name), value in before.items()
+        if value and value != "false" and now.get((role, name), value) != value
+    ]
+    more = f" and {len(lost) - _MAX_SHOWN} more" if len(lost) > _MAX_SHOWN else ""
+    return f"form values were lost: {', '.join(lost[:_MAX_SHOWN])}{more}" if lost else ""

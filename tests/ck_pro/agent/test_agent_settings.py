@@ -9,7 +9,7 @@ import pytest
 from scripted_agents import agent, code
 
 from ck_pro import AskLLMTool, MultiStepAgent, TemplatedString
-from ck_pro.agent import stop_reasons
+from ck_pro.agent import run_end
 from ck_pro.exceptions import ConfigError, InputError
 
 
@@ -60,7 +60,7 @@ def test_a_template_with_a_wrong_name_ends_the_run_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logged: list[Any] = []
-    monkeypatch.setattr(stop_reasons._log, "error", lambda *said, **more: logged.append(said))
+    monkeypatch.setattr(run_end._log, "error", lambda *said, **more: logged.append(said))
     made = agent().updated({"templates": {"action": TemplatedString("{taskk}", name="mine")}})
     session = made.run("t")
     assert session.message == "template 'mine': the value 'taskk' is missing"

@@ -16,9 +16,9 @@ from ck_pro.journal import read_events
 from ck_pro.language import text_of
 from ck_pro.model import Reply
 from ck_pro.model.backends.manual import ManualBackend
-from ck_pro.run.approvals import same_action, waiting_approval
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.resume import read_interrupted_run
+from ck_pro.run.user_replies import same_action, waiting_approval
 from ck_pro.session import Status
 from ck_pro.testing import FakeEnvironment, ScriptedLLM
 from ck_pro.tools.human import AskHumanTool

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ck_pro.run.history import Window, files_in, shortened
+from ck_pro.run.history import Window, shortened
+from ck_pro.run.working_folder import files_in
 from ck_pro.session.observed import combine_observations, observation_text
 
 

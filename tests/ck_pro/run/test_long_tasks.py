@@ -13,7 +13,7 @@ from scripted_agents import agent, code, prompts
 from ck_pro import Budget, Journal, MultiStepAgent
 from ck_pro.exceptions import ModelRefused
 from ck_pro.journal import read_events
-from ck_pro.run.step_trace import StepTrace, trace_message
+from ck_pro.run.history import StepTrace, trace_message
 from ck_pro.session import Status, StopReason, sessions_from_events
 from ck_pro.testing import ScriptedLLM
 

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_web.page.banners import find_banner
-from ck_web.page.changes import element_changes, is_other_page, page_change
-from ck_web.page.field_values import field_values, lost_values
+from ck_web.page.changes import (
+    element_changes,
+    field_values,
+    is_other_page,
+    lost_values,
+    page_change,
+)
 from ck_web.page.notices import mostly_visual, page_notices
 from ck_web.page.page_text import lines_of
 from ck_web.page.state import WebState

@@ -1,18 +1,85 @@
-"""The user's approvals of actions for which a run stopped: each is valid for one recorded call."""
+"""What the user gave to resume a run: the answer to its question, and approvals of its actions.
+
+Each is valid for one recorded call.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ck_pro.approval import Approver, Decision
-from ck_pro.events import Action, BrowserAction, ComputerAction
+from ck_pro.approval import Approver, Decision, describe
+from ck_pro.events import Action, BrowserAction, ComputerAction, EventKind
 from ck_pro.events.event_parts import GivenApproval
+from ck_pro.events.journal_events import AnsweredData, ApprovedData
 from ck_pro.exceptions import InputError
 from ck_pro.run.interrupted import InterruptedSession
+from ck_pro.tools.human import Answer, Answers
+
+if TYPE_CHECKING:
+    from ck_pro.run.run import Run
 
 _VOLATILE = ("call_id", "note", "pending_safety_checks")
+
+
+class UserReplies:
+    """The answers and approvals of the user that one run has not used yet.
+
+    Args:
+        run: the run.
+        answers, approvals: those of its tree of runs.
+    """
+
+    def __init__(self, run: Run, answers: Answers, approvals: Approvals):
+        self._run, self._answers, self._approvals = run, answers, approvals
+
+    def take_answer(self, question: str) -> str | None:
+        """Use up the answer to a question and record that; None if there is none."""
+        answer = self._answers.take(self._run.session.id, question)
+        if answer is None:
+            return None
+        self._run.record(EventKind.ANSWERED, AnsweredData(question=question))
+        return answer.answer
+
+    def answers(self) -> list[Answer]:
+        """Return the unused answers, and keep them."""
+        return self._answers.of(self._run.session.id)
+
+    def approver(self, other: Approver) -> Approver:
+        """Return an approver that approves what the user approved; `other` reviews the rest."""
+        approvals = self._approvals.of(self._run.session.id)
+        return ApprovedOnce(other, self._take_approval) if approvals else other
+
+    def pending_approvals(self) -> list[dict[str, Any]]:
+        """Return the approved actions of this session that have not run yet."""
+        return [one["action"] for one in self._approvals.of(self._run.session.id)]
+
+    def show_unused(self) -> None:
+        """Put the replies that no call of the resumed step used into the next prompt."""
+        run = self._run
+        for answer in self._answers.drop(run.session.id):
+            if not answer.shown:
+                run.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
+                run.notices.append(answer.line())
+        for facts in self.pending_approvals():
+            action = describe(Action.from_dict(facts))
+            run.notices.append(f"The user approved this action, but it has not run: {action}")
+
+    def _take_approval(self, action: Action) -> bool:
+        """Use up the approval of an action and record that; return whether there was one.
+
+        The approval of an action on a page is void in a new browser.
+        """
+        run = self._run
+        facts = run.journal.masked(action.to_dict())
+        if acts_on_environment(facts) and not run.has_same_environment():
+            return False
+        approval = self._approvals.take(run.session.id, facts)
+        if approval is None:
+            return False
+        run.record(EventKind.APPROVED, ApprovedData(action=approval["action"]))
+        return True
 
 
 class Approvals:

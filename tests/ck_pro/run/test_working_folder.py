@@ -8,8 +8,8 @@ import pytest
 
 from ck_pro import MultiStepAgent, StopTool
 from ck_pro.exceptions import InputError
-from ck_pro.run import task_files
-from ck_pro.run.task_files import describe_files, files_text, given_files
+from ck_pro.run import working_folder
+from ck_pro.run.working_folder import describe_files, files_text, given_files
 from ck_pro.testing import ScriptedLLM
 
 STOP = "```python\nstop('done')\n```"
@@ -56,7 +56,7 @@ def test_sub_agents_are_told_the_files_too(tmp_path: Path) -> None:
 def test_a_large_file_is_linked_and_cannot_be_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_files, "LARGE_FILE", 10)
+    monkeypatch.setattr(working_folder, "LARGE_FILE", 10)
     (tmp_path / "large.txt").write_text("0123456789abc")
     code = "print(open('large.txt').read())\nopen('large.txt', 'w').write('x')"
     agent = reader([f"```python\n{code}\n```", STOP])
