@@ -143,6 +143,14 @@ def test_a_folder_holds_few_files_and_states_its_purpose(package: str) -> None:
 
 
 @pytest.mark.integration
+def test_the_shared_modules_of_tests_are_in_small_folders_on_the_path() -> None:
+    settings = (ROOT / "pyproject.toml").read_text()
+    for folder in {path.parent for path in (ROOT / "tests/support").rglob("*.py")}:
+        where = folder.relative_to(ROOT).as_posix()
+        assert len(list(folder.glob("*.py"))) <= MAX_FILES, where
+        assert f'"{where}"' in settings, f"{where} is missing in `pythonpath`"
+
+
 def test_importing_prints_nothing_and_starts_nothing(tmp_path: Path) -> None:
     code = (
         "import threading, ck_pro, ck_pro.agent, ck_pro.testing, ck_web.agent, ck_main.agent\n"

@@ -27,7 +27,7 @@ from typing import Any
 import requests
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support" / "web")]
 
 from server_process import Process  # noqa: E402
 from server_site import PAGES, Site  # noqa: E402

@@ -107,7 +107,7 @@ except OutputError as e:
     assert rows.path.stat().st_size == size and not rows.has("b")
     print("refused")
 """
-    command = [sys.executable, "-c", code, str(tmp_path / "o.jsonl"), str(SUPPORT)]
+    command = [sys.executable, "-c", code, str(tmp_path / "o.jsonl"), str(SUPPORT / "runs")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == "refused\n", done.stderr
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from paths import SUPPORT
 
-SCRIPT = SUPPORT / "full_disk_run.py"
+SCRIPT = SUPPORT / "runs" / "full_disk_run.py"
 ROOT = SCRIPT.parents[2]
 pytestmark = pytest.mark.integration
 

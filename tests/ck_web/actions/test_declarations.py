@@ -82,7 +82,7 @@ def test_one_declaration_adds_an_action_everywhere(tmp_path: Path) -> None:
     elements = tmp_path / "ck_web/actions/elements.py"
     elements.write_text(elements.read_text() + DECLARATION)
     (tmp_path / "w").mkdir()
-    path = os.pathsep.join([str(tmp_path), str(ROOT / "tests/support")])
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "tests/support/web")])
     done = subprocess.run(
         [sys.executable, "-c", USE],
         cwd=tmp_path,

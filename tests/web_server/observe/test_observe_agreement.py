@@ -15,7 +15,7 @@ from web_server.observe import render
 
 pytestmark = pytest.mark.browser
 
-PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
+PAGES = sorted((SUPPORT / "web" / "observe_pages").glob("*.html"))
 
 # What has to be there whenever Chromium's tree has it. Structure and pictures may be left out.
 WANTED = re.compile(

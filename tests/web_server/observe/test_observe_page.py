@@ -186,7 +186,7 @@ def test_an_element_has_the_same_line_in_both_trees(lab: Lab) -> None:
     assert near == {line.strip() for line in lab.observe().yaml_body.split("\n")}
 
 
-PAGES = sorted((SUPPORT / "observe_pages").glob("*.html"))
+PAGES = sorted((SUPPORT / "web" / "observe_pages").glob("*.html"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
