@@ -7,6 +7,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     scoring    scorers of answers, and the scoring of old rows
     tasks      task files
     output     output rows and their file
+    analysis   statistics, failures, comparisons, plots and reports
     runner     tasks in, rows out: attempts, tries, limits
     ui         display, summary, status file, metrics, log
     cluster    the runner on Ray
@@ -18,6 +19,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     mcp        python -m ck_main.mcp
     agents     python -m ck_main.agents
     score      python -m ck_main.score
+    analyze    python -m ck_main.analyze
     graph      the sandbox state machine for LangGraph
     viewer     the server and the page of the viewer
     view       python -m ck_main.view

@@ -18,6 +18,7 @@ COMMANDS = {
     "agents": ("ck_main.agents", "List the agents that --agent NAME selects."),
     "mcp": ("ck_main.mcp", "Serve the agents and the browser as MCP tools."),
     "demo": ("ck_main.demo", "Run the demo: ten tasks, without a key or a network."),
+    "analyze": ("ck_main.analyze", "Analyse an output, or compare two."),
     "score": ("ck_main.score", "Score the rows of an output again."),
     "view": ("ck_main.view", "Show runs in the browser, also while they are running."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),

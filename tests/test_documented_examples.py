@@ -10,6 +10,7 @@ import click
 import pytest
 from paths import ROOT
 
+from ck_main.analyze import cli as analyze
 from ck_main.main import cli as main
 from ck_main.score import cli as score
 from ck_pro.agent import MultiStepAgent
@@ -27,7 +28,7 @@ def text_of(*names: str) -> str:
     return "\n".join((DOCS / name).read_text(encoding="utf-8") for name in names)
 
 
-@pytest.mark.parametrize("command", [main, compress, diff, export, fork, score, spans])
+@pytest.mark.parametrize("command", [main, analyze, compress, diff, export, fork, score, spans])
 def test_each_option_is_explained(command: click.Command) -> None:
     text = text_of("running.md", "trajectories.md", "scale.md", "analysis.md")
     names = [max(p.opts, key=len) for p in command.params if isinstance(p, click.Option)]
