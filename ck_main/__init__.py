@@ -22,7 +22,9 @@ Rooms, in import order: a room imports only rooms listed before it.
     analyze    python -m ck_main.analyze
     graph      the sandbox state machine for LangGraph
     viewer     the server and the page of the viewer
+    sharing    one run as a web page in one file, as pictures, as a summary
     view       python -m ck_main.view
+    share      python -m ck_main.share
     main       python -m ck_main.main
     demo       python -m ck_main.demo
     console    ck-pro: all commands under one name

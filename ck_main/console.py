@@ -21,6 +21,7 @@ COMMANDS = {
     "analyze": ("ck_main.analyze", "Analyse an output, or compare two."),
     "score": ("ck_main.score", "Score the rows of an output again."),
     "view": ("ck_main.view", "Show runs in the browser, also while they are running."),
+    "share": ("ck_main.share", "Write one run as a web page, as pictures or as Markdown."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),
     "diff": ("ck_pro.trajectory.diff", "Compare two sets of runs."),
     "fork": ("ck_pro.trajectory.fork", "Start a new run from the first steps of another."),

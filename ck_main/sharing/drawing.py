@@ -1,0 +1,157 @@
+"""Draw frames: the picture of the page, the target of the action, and a caption below."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from ck_main.sharing.frames import Box, Frame
+from ck_pro.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont, ImageFont
+
+WIDTH = 720
+_BAR = 62
+_MARGIN = 10
+_FONT, _SMALL_FONT = 15, 12
+_LINES = 2
+_SMALLEST = 20
+"""Smallest side of a mark in pixels."""
+_INK, _PALE, _GROUND = (250, 250, 250), (176, 190, 204), (22, 28, 38)
+_TARGET, _FAILED, _HALO = (230, 69, 20), (214, 40, 57), (255, 255, 255)
+_FONTS = ("DejaVuSans.ttf", "LiberationSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
+_MAX_PIXELS = 40_000_000
+
+
+def require_pillow() -> None:
+    """Check that Pillow is installed.
+
+    Raises:
+        ConfigError: it is missing; the message says how to install it.
+    """
+    try:
+        import PIL  # noqa: F401
+    except ImportError:
+        raise ConfigError('pictures need the package Pillow: pip install "ck-pro[web]"') from None
+
+
+def draw_frames(frames: list[Frame]) -> list[Image]:
+    """Return the frames as images of one size; frames with an unreadable image are left out."""
+    pictures = [(frame, picture) for frame in frames if (picture := _opened(frame.image))]
+    height = max((picture.height for _, picture in pictures), default=0)
+    return [_drawn(frame, picture, height) for frame, picture in pictures]
+
+
+def _opened(data: bytes) -> Image | None:
+    """Return an image, scaled to the width of frames; None if it is damaged or too large."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=("WEBP", "PNG", "JPEG", "GIF")) as source:
+            if source.width * source.height > _MAX_PIXELS:
+                return None
+            picture = source.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    height = max(1, min(2 * WIDTH, round(picture.height * WIDTH / picture.width)))
+    scaled: Image.Image = picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+    return scaled
+
+
+def _drawn(frame: Frame, picture: Image, height: int) -> Image:
+    from PIL import Image, ImageDraw
+
+    canvas = Image.new("RGB", (WIDTH, height + _BAR), _GROUND)
+    colour = _FAILED if frame.failed else _TARGET
+    if frame.width > 0 and frame.height > 0:
+        draw = ImageDraw.Draw(picture)
+        scale_x, scale_y = picture.width / frame.width, picture.height / frame.height
+        for x, y, width, height_ in frame.targets:
+            box = (x * scale_x, y * scale_y, width * scale_x, height_ * scale_y)
+            _mark(draw, box, picture.width, picture.height, colour)
+    canvas.paste(picture, (0, 0))
+    _write(ImageDraw.Draw(canvas), frame, height)
+    return canvas
+
+
+def _mark(draw: ImageDraw, box: Box, width: int, height: int, colour: tuple[int, int, int]) -> None:
+    """Mark a target: a rectangle, a ring around a point, or an arrow at the edge towards it."""
+    x, y, w, h = box
+    if y >= height or y + h < 0 or x >= width or x + w < 0:
+        _point_outside(draw, (x + w / 2, y + h / 2), width, height, colour)
+        return
+    if w < 1 or h < 1:
+        for radius, ink, line in ((13, _HALO, 6), (13, colour, 3)):
+            place = (x - radius, y - radius, x + radius, y + radius)
+            draw.ellipse(place, outline=ink, width=line)
+        draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=colour)
+        return
+    pad_x, pad_y = max(3.0, (_SMALLEST - w) / 2), max(3.0, (_SMALLEST - h) / 2)
+    left, top = max(1.0, x - pad_x), max(1.0, y - pad_y)
+    right, bottom = min(width - 2.0, x + w + pad_x), min(height - 2.0, y + h + pad_y)
+    place = (left, top, max(left, right), max(top, bottom))
+    draw.rounded_rectangle(place, radius=5, outline=_HALO, width=6)
+    draw.rounded_rectangle(place, radius=5, outline=colour, width=3)
+
+
+def _point_outside(
+    draw: ImageDraw,
+    point: tuple[float, float],
+    width: int,
+    height: int,
+    colour: tuple[int, int, int],
+) -> None:
+    x, y = min(max(point[0], 16), width - 16), min(max(point[1], 16), height - 16)
+    dx = (point[0] > width) - (point[0] < 0)
+    dy = (point[1] > height) - (point[1] < 0)
+    tip = (x + 12 * dx, y + 12 * dy)
+    sides = (
+        (x - 10 * dy - 8 * dx, y - 10 * dx - 8 * dy),
+        (x + 10 * dy - 8 * dx, y + 10 * dx - 8 * dy),
+    )
+    draw.polygon([tip, *sides], fill=colour, outline=_HALO, width=2)
+
+
+def _write(draw: ImageDraw, frame: Frame, top: int) -> None:
+    """Write step, agent and address in one line, and the caption below it."""
+    small, font = _font(_SMALL_FONT), _font(_FONT)
+    space = WIDTH - 2 * _MARGIN
+    head = " · ".join(filter(None, [f"Step {frame.step}", frame.agent, frame.url]))
+    draw.text((_MARGIN, top + 5), _cut(draw, head, small, space), font=small, fill=_PALE)
+    for n, line in enumerate(_wrapped(draw, frame.caption, font, space)):
+        draw.text((_MARGIN, top + 21 + 19 * n), line, font=font, fill=_INK)
+
+
+def _font(size: int) -> FreeTypeFont | ImageFont:
+    from PIL import ImageFont
+
+    for name in _FONTS:
+        try:
+            return ImageFont.truetype(name, size)
+        except OSError:
+            continue
+    return ImageFont.load_default(size)
+
+
+def _cut(draw: ImageDraw, text: str, font: FreeTypeFont | ImageFont, space: float) -> str:
+    """Return the text, shortened with an ellipsis to a width in pixels."""
+    if draw.textlength(text, font=font) <= space:
+        return text
+    while text and draw.textlength(text + "…", font=font) > space:
+        text = text[:-1]
+    return text + "…"
+
+
+def _wrapped(draw: ImageDraw, text: str, font: FreeTypeFont | ImageFont, space: float) -> list[str]:
+    """Break text into at most two lines; the second one is shortened."""
+    lines: list[str] = []
+    words = text.split()
+    while words and len(lines) < _LINES - 1:
+        line = words.pop(0)
+        while words and draw.textlength(f"{line} {words[0]}", font=font) <= space:
+            line += f" {words.pop(0)}"
+        lines.append(_cut(draw, line, font, space))
+    return [*lines, _cut(draw, " ".join(words), font, space)] if words else lines

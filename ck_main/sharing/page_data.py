@@ -1,0 +1,127 @@
+"""The data of a shared page: the answers of the viewer's server about one run."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ck_main.viewer.runs.outline import text_of
+from ck_main.viewer.runs.run_reader import RunReader
+from ck_main.viewer.runs.run_view import run_json
+from ck_main.viewer.runs.step_view import call_json, step_json
+from ck_pro.exceptions import InputError
+from ck_pro.journal.masking import Secrets, secrets_of_environment
+from ck_pro.trajectory.reading.messages import MEDIA_TYPES
+from ck_pro.version import __version__
+
+_PRIVATE = ("lease", "journal")
+"""Facts of a run that another person cannot use: keys of its browser, paths of this machine."""
+_BLOB = re.compile(r"[0-9a-f]{64}\.([a-z0-9]+)")
+_UNQUOTED = "!'()*-._~"  # as the page's encodeURIComponent
+_IMAGE_KEYS = ("picture", "image")
+
+
+class TooLarge(InputError):
+    """The page would exceed its limit."""
+
+
+class PageData:
+    """Collects the answers of one run.
+
+    Args:
+        reader: the run.
+        key: its key in the paths of the answers.
+        task_id: id of its task, if the run does not have it.
+        limit: maximum bytes of the data.
+        prompts: whether to include the prompts and replies of model calls.
+
+    Raises:
+        TooLarge: the data would exceed the limit.
+    """
+
+    def __init__(
+        self, reader: RunReader, key: str, *, task_id: str, limit: int, prompts: bool = True
+    ):
+        self._reader, self._path, self._limit = reader, f"/api/run/{key}", limit
+        self._secrets = Secrets(secrets_of_environment())
+        self._responses: dict[str, Any] = {}
+        self._messages: dict[str, int] = {}
+        self._size = 0
+        outline = {k: v for k, v in run_json(reader).items() if k not in _PRIVATE}
+        alone = {"key": key, "try": "1", "score": outline.get("score")}
+        facts = {"key": key, "source": 0, "try": "1", "live": False, "tries": [alone]}
+        self.title = text_of(outline.get("id")) or task_id
+        self._add("/api/info", {"sources": [], "version": __version__, "live": False})
+        self._add(self._path, {**outline, **facts, "id": self.title, "journal": None})
+        for session, step in reader.outline.all_steps():
+            place = f"{quote(session.sid, safe=_UNQUOTED)}/{step.i}"
+            self._add(f"{self._path}/step/{place}", step_json(reader, session.sid, step.i))
+            for n in range(len(step.model_calls) if prompts else 0):
+                call = call_json(reader, session.sid, step.i, n)
+                self._add(f"{self._path}/call/{place}/{n}", self._with_numbers(call))
+
+    def to_json(self) -> str:
+        """Return the data in the form that the page reads."""
+        messages = ",".join(self._messages)
+        responses = json.dumps(self._responses, ensure_ascii=False, separators=(",", ":"))
+        return f'{{"responses":{responses},"messages":[{messages}]}}'
+
+    def _with_numbers(self, call: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return a model call with its messages as indexes into the list of all messages."""
+        if call is None:
+            return {}
+        numbers = []
+        for message in call.get("messages") or []:
+            self._add_images(message)
+            text = _dumps(self._secrets.masked(message))
+            if text not in self._messages:
+                self._count(len(text))
+            numbers.append(self._messages.setdefault(text, len(self._messages)))
+        return {**call, "messages": numbers}
+
+    def _add(self, path: str, answer: Any) -> None:
+        self._add_images(answer)
+        masked = self._secrets.masked(answer)
+        self._responses[path] = masked
+        self._count(len(path) + len(_dumps(masked)))
+
+    def _add_images(self, value: Any) -> None:
+        for name in _images_in(value):
+            path = f"{self._path}/blob/{name}"
+            kind = MEDIA_TYPES.get(name.rpartition(".")[2].replace("jpeg", "jpg"))
+            if path in self._responses or kind is None:
+                continue
+            content = self._reader.blob(name)
+            if content is not None:
+                url = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+                self._responses[path] = url
+                self._count(len(path) + len(url))
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > self._limit:
+            raise TooLarge(
+                f"the page would have more than {self._limit // 1_000_000} MB: leave out the "
+                "prompts with --no-prompts, or raise --max-mb"
+            )
+
+
+def _images_in(value: Any) -> Iterator[str]:
+    """Yield the names of the stored images that an answer refers to."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            names = (one.get(key) for key in _IMAGE_KEYS)
+            yield from (n for n in names if isinstance(n, str) and _BLOB.fullmatch(n))
+            waiting += [v for v in one.values() if isinstance(v, Mapping | list)]
+        elif isinstance(one, list):
+            waiting += [v for v in one if isinstance(v, Mapping | list)]
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
