@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_no_partial_row(tmp_path: Path) -> None:
     code = """
 import resource, signal, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = sys.argv[2:]
 from output_rows import make_row
 from ck_main.output.row_file import RowFile
 from ck_pro.exceptions import OutputError
@@ -107,7 +107,14 @@ except OutputError as e:
     assert rows.path.stat().st_size == size and not rows.has("b")
     print("refused")
 """
-    command = [sys.executable, "-c", code, str(tmp_path / "o.jsonl"), str(SUPPORT / "runs")]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(tmp_path / "o.jsonl"),
+        str(SUPPORT / "runs"),
+        str(SUPPORT / "agents"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == "refused\n", done.stderr
 

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import SUPPORT
+from paths import ROOT, SUPPORT
 
 SCRIPT = SUPPORT / "runs" / "full_disk_run.py"
-ROOT = SCRIPT.parents[2]
 pytestmark = pytest.mark.integration
 
 
