@@ -17,7 +17,7 @@ from ck_pro.trajectory.reading.attempts import (
     agent_of,
     final_results,
     nested_sessions,
-    session_key,
+    sid_of,
     status_of,
     tries_of,
     value_at,
@@ -222,19 +222,19 @@ class _Walk:
     used: dict[str, float] = field(default_factory=dict)
     money: float | None = None
     unpriced: bool = False
-    known: set[Any] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
 
     def session(self, session: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        key = session.get("id") or session_key(session)
-        if key in self.known:
+        sid = sid_of(session)
+        if sid in self.known:
             return
-        self.known.add(key)
+        self.known.add(sid)
         path = (*path, agent_of(session, len(path)))
         self.agents.append(path[-1])
         codes: dict[str, int] = {}
         for number, step in enumerate(session.get("steps") or ()):
             if isinstance(step, Mapping):
-                self._step(step, number, str(session.get("id") or ""), path, codes)
+                self._step(step, number, sid, path, codes)
 
     def _step(
         self,

@@ -11,6 +11,7 @@ from flask import Flask, Response, request
 
 from ck_main.viewer.label_routes import LabelRoutes
 from ck_main.viewer.live import Follower
+from ck_main.viewer.report_routes import ReportRoutes
 from ck_main.viewer.runs.library import Entry, Library
 from ck_main.viewer.runs.run_view import run_json
 from ck_main.viewer.runs.step_view import call_json, step_json
@@ -182,5 +183,6 @@ def create_app(
     app = LocalApp(PAGE, host=host, port=port, on_error=write_crash)
     Viewer(library, labels, app.ended).add_to(app.flask)
     LabelRoutes(library, labels).add_to(app.flask)
+    ReportRoutes(library).add_to(app.flask)
     Follower(library, app.ended).start()
     return app
