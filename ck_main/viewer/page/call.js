@@ -86,7 +86,7 @@ function Output({ call }) {
     ${asText(call.output) ? html`<${InertText} value=${call.output} render=${highlightReply} lines=${80}
       name="Output" />`
       : html`<p class="muted">No text.</p>`}
-    ${call.tool_calls && call.tool_calls.length > 0 && html`<h4>Tool calls</h4><${InertText}
+    ${call.tool_calls && call.tool_calls.length > 0 && html`<h3>Tool calls</h3><${InertText}
       value=${call.tool_calls} />`}
   </${Section}>`;
 }

@@ -27,7 +27,7 @@ function Sums({ tasks, names }) {
   const [first] = sums;
   const change = (one, key, write = short) => (one === first || !first[key] ? ''
     : html` <span class="muted">${signed(one[key] - first[key], write)}</span>`);
-  return html`<div class="table-scroll"><table class="plain">
+  return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Sums"><table class="plain">
     <caption class="muted">${plural(common, 'task')} in all of these outputs</caption>
     <thead><tr><th scope="col">Output</th>${['Score', 'Steps', 'Tokens', 'Cost', 'Time'].map((title) => html`
       <th scope="col" class="number" key=${title}>${title}</th>`)}</tr></thead>

@@ -112,7 +112,7 @@ function App() {
     if (only && route.name === 'runs') go(runHash(rows[0].key), { replace: true });
   }, [only, route.name]);
   let view;
-  if (!rows) view = html`<main id="main"><${Pending} error=${error} /></main>`;
+  if (!rows) view = html`<main id="main"><h1 class="hidden-text">Runs</h1><${Pending} error=${error} /></main>`;
   else if (route.name === 'run') view = html`<${Run} route=${route} sources=${info.sources} />`;
   else if (route.name === 'compare') view = html`<${Compare} rows=${rows} info=${info} params=${route.params} />`;
   else view = html`<${Runs} rows=${rows} info=${info} params=${route.params} />`;

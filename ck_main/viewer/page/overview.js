@@ -13,7 +13,8 @@ function share(session) {
 
 function AgentTable({ run }) {
   const most = Math.max(...run.sessions.map((one) => one.tokens || 0));
-  return html`<${Section} title=${`Agents (${run.sessions.length})`}><div class="table-scroll"><table class="plain">
+  return html`<${Section} title=${`Agents (${run.sessions.length})`}><div class="table-scroll" tabindex="0" role="region"
+    aria-label="Agents"><table class="plain">
     <thead><tr><th scope="col">Agent</th><th scope="col">Status</th><th scope="col" class="number">Steps</th>
       <th scope="col" class="number">Model calls</th><th scope="col" class="number wide">Tokens</th>
       <th scope="col" class="number">Cost</th><th scope="col" class="number">Time</th></tr></thead>

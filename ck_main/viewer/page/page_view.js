@@ -24,12 +24,11 @@ function Picture({ page, runKey }) {
   const targets = page.targets || [];
   const names = targets.map((target) => `${target.name} ${target.label || ''}`).join(', ');
   return html`<div class="picture">
-    <button type="button" class=${`picture-frame ${large ? 'large' : ''}`} aria-pressed=${String(large)}
+    <div class="picture-box"><button type="button" class=${`picture-frame ${large ? 'large' : ''}`} aria-pressed=${String(large)}
       aria-label=${large ? 'Shrink the screenshot' : 'Enlarge the screenshot'} onClick=${() => setLarge(!large)}>
       <img src=${blobUrl(runKey, page.picture)} width=${page.width} height=${page.height}
         alt=${`Screenshot before the action${names ? `; targets: ${names}` : ''}`} />
-      ${page.width > 0 && html`<${Targets} page=${page} />`}
-    </button>
+      </button>${page.width > 0 && html`<${Targets} page=${page} />`}</div>
     ${targets.length > 0 && html`<ol class="target-list">${targets.map((target, at) => html`<li key=${at}>
       <code>${visible(target.name)}</code> ${visible(target.label)}</li>`)}</ol>`}
   </div>`;

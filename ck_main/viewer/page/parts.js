@@ -6,7 +6,7 @@ import { highlight } from '/static/python.js';
 /** A titled section with room for buttons. */
 export function Section({ title, tools, tone = '', children, id }) {
   return html`<section class=${`part ${tone}`} id=${id} aria-label=${title}>
-    <header><h3>${title}</h3>${tools}</header>${children}</section>`;
+    <header><h2>${title}</h2>${tools}</header>${children}</section>`;
 }
 
 /** Python with line numbers and a copy button. */

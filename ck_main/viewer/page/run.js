@@ -212,7 +212,8 @@ function Loaded({ run, route, source }) {
 /** The page of one run. */
 export function Run({ route, sources }) {
   const { data: run, error } = useJson(`/api/run/${encodeURIComponent(route.key)}`);
-  if (!run) return html`<main class="run" id="main"><${Pending} error=${error} /></main>`;
+  if (!run) return html`<main class="run" id="main"><h1 class="hidden-text">Run</h1>
+    <${Pending} error=${error} /></main>`;
   const source = typeof run.source === 'number' ? sources[run.source]?.name : run.source;
   return html`<${Loaded} key=${run.key} run=${run} source=${source} route=${route} />`;
 }

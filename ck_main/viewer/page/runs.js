@@ -1,5 +1,5 @@
 // The table of runs: filter, sort, search, and open one.
-import { html, useEffect, useMemo, useRef, useState } from '/static/ui.js';
+import { html, memo, useEffect, useMemo, useRef, useState } from '/static/ui.js';
 import { visible } from '/static/inert.js';
 import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { useKeys } from './keys.js';
@@ -30,41 +30,40 @@ function useRowHeight() {
 }
 
 function Head({ sort, onSort }) {
-  return html`<thead><tr aria-rowindex="1">${COLUMNS.map(([name, title, kind]) => {
+  return html`<thead role="rowgroup"><tr role="row" aria-rowindex="1">${COLUMNS.map(([name, title, kind]) => {
     const state = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined;
     const next = state === 'descending' ? name : state === 'ascending' ? '' : `-${name}`;
-    return html`<th key=${name} scope="col" class=${kind} aria-sort=${state}>
+    return html`<th key=${name} role="columnheader" scope="col" class=${kind} aria-sort=${state}>
       <button type="button" class="quiet sort" onClick=${() => onSort(next)}>${title}
         <span aria-hidden="true" class="arrow">${ARROWS[state] || ''}</span></button></th>`;
   })}</tr></thead>`;
 }
 
-function Row({ row, at, most, selected, several }) {
+const Row = memo(({ row, at, most, selected, several }) => {
   const cached = cachedShare(row);
   const share = most && row.tokens ? `${Math.sqrt(row.tokens / most) * 100}%` : '0%';
   const facts = [plural(row.steps ?? 0, 'step'), row.tokens && `${short(row.tokens)} tokens`, money(row.money),
     seconds(row.seconds)].filter(Boolean).join(' · ');
-  return html`<tr aria-rowindex=${at + 2} class=${selected ? 'selected' : ''} onClick=${(event) => {
-    if (!event.target.closest('a') && !String(getSelection())) go(runHash(row.key));
-  }}>
-    <td class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
+  return html`<tr role="row" aria-rowindex=${at + 2} data-at=${at} class=${selected ? 'selected' : ''}>
+    <td role="cell" class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
       >${visible(row.id)}${
         several ? html`<span class="muted"> #${visible(String(row.try))}</span>` : ''}</a>
       <span class="under">${visible(row.task)}</span>
       <span class="facts">${statusOf(row)} · ${facts}</span></td>
-    <td class="answer">${visible(row.output)}</td>
-    <td class="small"><${Score} score=${row.score} /></td>
-    <td class="status"><${Status} status=${row.status} live=${row.live} /></td>
-    <td class="reason">${visible(row.stop_reason)}</td>
-    <td class="number">${count(row.steps)}</td>
-    <td class="number">${count(row.calls)}</td>
-    <td class="number wide"><span class="bar" style=${{ width: share }}></span>${short(row.tokens)}</td>
-    <td class="number">${percent(cached)}</td>
-    <td class="number">${money(row.money)}</td>
-    <td class="number time">${seconds(row.seconds)}</td>
-    <td class="labels" title=${labelsOf(row).join(', ')}>${labelsOf(row).map((label) => html`<span class=${`mark ${label}`}>${visible(label)}</span>`)}</td>
+    <td role="cell" class="answer">${visible(row.output)}</td>
+    <td role="cell" class="small"><${Score} score=${row.score} /></td>
+    <td role="cell" class="status"><${Status} status=${row.status} live=${row.live} /></td>
+    <td role="cell" class="reason">${visible(row.stop_reason)}</td>
+    <td role="cell" class="number">${count(row.steps)}</td>
+    <td role="cell" class="number">${count(row.calls)}</td>
+    <td role="cell" class="number wide"><span class="bar" style=${{ width: share }}></span>${short(row.tokens)}</td>
+    <td role="cell" class="number">${percent(cached)}</td>
+    <td role="cell" class="number">${money(row.money)}</td>
+    <td role="cell" class="number time">${seconds(row.seconds)}</td>
+    <td role="cell" class="labels" title=${labelsOf(row).join(', ')}>${labelsOf(row).map((label) => html`
+      <span class=${`mark ${label}`}>${visible(label)}</span>`)}</td>
   </tr>`;
-}
+});
 
 function Sums({ rows, total }) {
   const sums = useMemo(() => sumRows(rows), [rows]);
@@ -143,6 +142,11 @@ function keyTable(select, selected, shown) {
   };
 }
 
+function openRow(event) {
+  const link = event.target.closest('tr')?.querySelector('a.open');
+  if (link && !event.target.closest('a') && !String(getSelection())) go(link.getAttribute('href'));
+}
+
 /** The page of all runs. */
 export function Runs({ rows, info, params }) {
   const height = useRowHeight();
@@ -173,13 +177,13 @@ export function Runs({ rows, info, params }) {
     <${Problems} problems=${info.problems || []} />
     <${SearchHits} query=${params.q} rows=${rows} />
     <div class="scroll table-box" ref=${view.ref} tabindex="-1">
-      <table ref=${table} class="run-table" aria-rowcount=${shown.length + 1} aria-label="Runs">
+      <table ref=${table} role="table" class="run-table grid" aria-rowcount=${shown.length + 1} aria-label="Runs">
         <${Head} sort=${params.sort} onSort=${(sort) => change({ sort })} />
-        <tbody style=${{ '--row': `${height}px` }}>
-          <tr class="space" aria-hidden="true"><td style=${{ height: `${view.before}px` }}></td></tr>
+        <tbody role="rowgroup" style=${{ '--row': `${height}px` }} onClick=${openRow}>
+          <tr class="space" aria-hidden="true" style=${{ height: `${view.before}px` }}></tr>
           ${shown.slice(view.start, view.end).map((row, at) => html`<${Row} key=${row.key} row=${row}
             at=${view.start + at} most=${most} several=${several} selected=${view.start + at === selected} />`)}
-          <tr class="space" aria-hidden="true"><td style=${{ height: `${view.after}px` }}></td></tr>
+          <tr class="space" aria-hidden="true" style=${{ height: `${view.after}px` }}></tr>
         </tbody>
       </table>
       ${!shown.length && html`<p class="empty">${rows.length ? 'No run matches.' : 'No runs yet.'}

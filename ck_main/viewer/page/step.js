@@ -53,7 +53,7 @@ function Calls({ step, run }) {
 }
 
 function Changes({ changed }) {
-  return html`<h4>Changed since the last plan</h4><dl class="changes">${changed.map(([key, [before, now]]) => html`
+  return html`<h3>Changed since the last plan</h3><dl class="changes">${changed.map(([key, [before, now]]) => html`
     <div key=${key}><dt>${visible(key)}</dt><dd class="diff">${diffLines(valueLines(before), valueLines(now))
       .filter(([, line]) => line).map((line, at) => html`<${DiffLine} key=${at} line=${line} />`)}</dd></div>`)}</dl>`;
 }

@@ -1,5 +1,5 @@
 // The tree of agents and steps: one focus, rows drawn only where they are in view.
-import { html, useEffect } from '/static/ui.js';
+import { html, memo, useEffect, useMemo } from '/static/ui.js';
 import { visible } from '/static/inert.js';
 import { plural, seconds, short, Status } from './format.js';
 import { useRows } from './virtual.js';
@@ -28,31 +28,32 @@ function SessionRow({ row }) {
       <span class="muted facts">${plural(session.steps.length, 'step')}</span></span>`;
 }
 
+const Row = memo(({ row, index, total, selected, open, longest }) => html`<div id=${`row-${index}`} role="treeitem"
+  data-at=${index} aria-level=${row.depth + 1} aria-setsize=${total} aria-posinset=${index + 1} aria-expanded=${open}
+  aria-selected=${String(selected)} class=${`row ${row.kind}`}
+  style=${{ paddingLeft: `${6 + Math.min(row.depth, 12) * 12}px` }}>
+  ${row.kind === 'session' && html`<span class="caret" aria-hidden="true">${open === 'true' ? '▾' : '▸'}</span>`}
+  ${row.kind === 'session' ? html`<${SessionRow} row=${row} />` : html`<${StepRow} row=${row} longest=${longest} />`}
+</div>`);
+
 /** The tree. `select(row)` opens a row; `toggle(sid)` folds a session. */
 export function Tree({ rows, closed, at, select, toggle, register }) {
   const view = useRows(rows.length, HEIGHT);
   useEffect(() => { view.show(at); }, [at, rows.length]);
   useEffect(() => { register(() => view.ref.current?.focus({ preventScroll: true })); }, []);
-  const longest = rows.reduce((most, row) => Math.max(most, row.data?.seconds || 0), 0);
+  const longest = useMemo(() => rows.reduce((most, row) => Math.max(most, row.data?.seconds || 0), 0), [rows]);
   const active = at >= view.start && at < view.end ? `row-${at}` : undefined;
+  const press = (event) => {
+    const row = rows[event.target.closest('.row')?.dataset.at];
+    if (row && event.target.closest('.caret')) toggle(row.sid);
+    else if (row) select(row);
+  };
   return html`<div class="tree scroll" role="tree" aria-label="Agents and steps" tabindex="0" ref=${view.ref}
-    aria-activedescendant=${active}>
+    aria-activedescendant=${active} onClick=${press}>
     <div role="none" style=${{ height: `${view.before}px` }}></div>
-    ${rows.slice(view.start, view.end).map((row, offset) => {
-      const index = view.start + offset;
-      const isSession = row.kind === 'session';
-      const open = isSession ? String(!closed.has(row.sid)) : undefined;
-      return html`<div key=${`${row.sid}/${row.step ?? ''}`} id=${`row-${index}`} role="treeitem"
-        aria-level=${row.depth + 1} aria-setsize=${rows.length} aria-posinset=${index + 1} aria-expanded=${open}
-        aria-selected=${String(index === at)} class=${`row ${row.kind}`} onClick=${() => select(row)}
-        style=${{ paddingLeft: `${6 + Math.min(row.depth, 12) * 12}px` }}>
-        ${isSession && html`<span class="caret" aria-hidden="true" onClick=${(event) => {
-          event.stopPropagation();
-          toggle(row.sid);
-        }}>${closed.has(row.sid) ? '▸' : '▾'}</span>`}
-        ${isSession ? html`<${SessionRow} row=${row} />` : html`<${StepRow} row=${row} longest=${longest} />`}
-      </div>`;
-    })}
+    ${rows.slice(view.start, view.end).map((row, offset) => html`<${Row} key=${`${row.sid}/${row.step ?? ''}`} row=${row}
+      index=${view.start + offset} total=${rows.length} selected=${view.start + offset === at} longest=${longest}
+      open=${row.kind === 'session' ? String(!closed.has(row.sid)) : undefined} />`)}
     <div role="none" style=${{ height: `${view.after}px` }}></div>
   </div>`;
 }

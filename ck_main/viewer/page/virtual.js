@@ -1,17 +1,19 @@
 // Which rows of a long list are in view: rows of one height, drawn with a margin on both sides.
 import { useEffect, useLayoutEffect, useRef, useState } from '/static/ui.js';
 
-const MARGIN = 12; // rows drawn above and below those in view
+const MARGIN = 6; // rows drawn above and below those in view
+const BLOCK = 4; // rows that come and go together
 
 /** {ref, start, end, before, after, show(index)} for a scrolling element with `count` rows of `height` pixels. */
 export function useRows(count, height, headroom = 0) {
   const ref = useRef(null);
-  const [range, setRange] = useState({ start: 0, end: 60 });
+  const [range, setRange] = useState({ start: 0, end: 40 });
   const update = () => {
     const box = ref.current;
     if (!box) return;
-    const first = Math.max(0, Math.floor((box.scrollTop - headroom) / height) - MARGIN);
-    const last = Math.min(count, Math.ceil((box.scrollTop + box.clientHeight) / height) + MARGIN);
+    const block = (row) => Math.floor(row / BLOCK) * BLOCK;
+    const first = Math.max(0, block((box.scrollTop - headroom) / height - MARGIN));
+    const last = Math.min(count, block((box.scrollTop + box.clientHeight) / height + MARGIN + BLOCK));
     setRange((now) => (now.start === first && now.end === last ? now : { start: first, end: last }));
   };
   useLayoutEffect(update, [count, height]);
