@@ -23,6 +23,7 @@ COMMANDS = {
     "view": ("ck_main.view", "Show runs in the browser, also while they are running."),
     "share": ("ck_main.share", "Write one run as a web page, as pictures or as Markdown."),
     "export": ("ck_pro.trajectory.export", "Write runs as training data."),
+    "preview": ("ck_pro.trajectory.preview", "Show what an export would train on."),
     "diff": ("ck_pro.trajectory.diff", "Compare two sets of runs."),
     "fork": ("ck_pro.trajectory.fork", "Start a new run from the first steps of another."),
     "spans": ("ck_pro.trajectory.spans", "Write or send runs as OpenTelemetry spans."),

@@ -12,10 +12,17 @@ from flask import Flask, Response, request
 
 from ck_main.viewer.run_labels import Place, labels_of_run, new_label, target_of
 from ck_main.viewer.runs.library import Entry, Library
+from ck_pro.exceptions import InputError
 from ck_pro.local_page.app import json_body, json_error, json_response
+from ck_pro.trajectory.exporting.filters import FilterSettings
+from ck_pro.trajectory.exporting.job import ExportSettings
+from ck_pro.trajectory.formats import export_formats
 from ck_pro.trajectory.labels import Label, LabelFile, Target, label_file_of
+from ck_pro.trajectory.previewing.preview import preview_export
+from ck_pro.trajectory.previewing.token_counter import token_counter
 
 _State = tuple[int, int]
+_MAX_SHOWN, _MAX_ROWS = 100, 5_000
 
 
 class LabelRoutes:
@@ -34,6 +41,7 @@ class LabelRoutes:
     def add_to(self, app: Flask) -> None:
         """Add the routes."""
         app.add_url_rule("/api/labels/<key>", "labels", self.labels, methods=["GET", "POST"])
+        app.add_url_rule("/api/preview", "preview", self.preview)
         self._library.labels_of = self.summary
 
     def labels(self, key: str) -> Response:
@@ -54,6 +62,35 @@ class LabelRoutes:
         if request.method == "POST":
             self._library.touch([entry])
         return json_response({**shown, "path": str(file.path), "problems": found.problems})
+
+    def preview(self) -> Response:
+        """Return what an export of one source would train on, with its labels.
+
+        The arguments are `source` (its index), `format`, `labels` ("no": without), `rows`, `skip`.
+
+        Raises:
+            InputError: an argument or the source cannot be used.
+        """
+        number, name = request.args.get("source", 0, type=int), request.args.get("format", "sft")
+        form = export_formats().get(name)
+        if form is None or not 0 <= number < len(self._library.sources):
+            raise InputError(f"there is no source {number} or no format {name[:100]}")
+        source = self._library.sources[number]
+        inputs = [source.rows if source.kind == "rows" and source.rows else source.folder]
+        labels = LabelFile(self._path or label_file_of(source.path)).path
+        use = request.args.get("labels") != "no" and labels.exists()
+        filters = FilterSettings(labels=[labels] if use else [])
+        problems: list[str] = []
+        found = preview_export(
+            ExportSettings(form, [p for p in inputs if p], Path("preview"), filters),
+            token_counter(),
+            show=min(request.args.get("rows", 20, type=int), _MAX_SHOWN),
+            skip=max(request.args.get("skip", 0, type=int), 0),
+            max_rows=_MAX_ROWS,
+            on_problem=lambda problem: problems.append(str(problem)),
+        )
+        facts = {"labels": str(labels) if use else None, "problems": problems[:20]}
+        return json_response({**found.to_json(), **facts, "lost": found.report.lost_labels[:20]})
 
     def file_of(self, entry: Entry) -> LabelFile:
         """Return the label file of a run."""

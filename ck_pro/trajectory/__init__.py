@@ -8,5 +8,6 @@ Rooms, in import order; the commands beside them may import all:
     labels     decisions of people about runs, steps and calls, in their own file
     formats    one file per export format
     exporting  filters, pipeline, writers and report
+    previewing what an export would train on, with token counts
     otel       OpenTelemetry spans
 """

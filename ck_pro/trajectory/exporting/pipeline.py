@@ -23,7 +23,7 @@ from ck_pro.trajectory.exporting.writers import (
     JsonFolderWriter,
     JsonLinesWriter,
     ParquetWriter,
-    Writer,
+    RowSink,
 )
 from ck_pro.trajectory.formats.arrow_schema import arrow_schemas
 from ck_pro.trajectory.formats.images import ImageFolder
@@ -42,23 +42,32 @@ _UNREADABLE = (CKError, AttributeError, TypeError, KeyError)
 
 
 def export(
-    settings: ExportSettings, on_problem: Callable[[Problem], None] = lambda p: None
+    settings: ExportSettings,
+    on_problem: Callable[[Problem], None] = lambda p: None,
+    sink: RowSink | None = None,
 ) -> Report:
     """Run an export.
 
     Args:
         settings: what to write and where.
         on_problem: called with each problem of the input when it is found.
+        sink: gets the rows instead of files; images are then not stored.
 
     Raises:
         OutputError: the output cannot be written; partial files are removed.
         InputError: the format needs pyarrow, which is not installed.
     """
-    return _Export(settings, on_problem).run()
+    return _Export(settings, on_problem, sink).run()
 
 
 class _Export:
-    def __init__(self, settings: ExportSettings, on_problem: Callable[[Problem], None]):
+    def __init__(
+        self,
+        settings: ExportSettings,
+        on_problem: Callable[[Problem], None],
+        sink: RowSink | None,
+    ):
+        self.sink = sink
         self.settings, self.format, self.on_problem = settings, settings.format, on_problem
         self.report = Report()
         self.labels = Labels.read(settings.filters.labels, settings.good_score)
@@ -66,14 +75,14 @@ class _Export:
         self.kinds = Kinds()
         self.replies: Replies | None = None
         self.is_folder = self.format.one_file_per_row and settings.output.suffix != ".jsonl"
-        self.folder = ImageFolder(settings.output, inside=self.is_folder)
+        self.folder = ImageFolder(settings.output, inside=self.is_folder, stores=sink is None)
         self._written_prompts: set[bytes] = set()
         paths = [settings.filters.score_from, *(w.path for w in settings.filters.where)]
         of_sessions = any(p.startswith("session") for p in paths)
         self._light = not (self.format.whole_runs or of_sessions)
 
     def run(self) -> Report:
-        writer: Writer | None = None
+        writer: RowSink | None = None
         try:
             self._check_output()
             self._choose()
@@ -96,7 +105,7 @@ class _Export:
         self._finish(writer)
         return self.report
 
-    def _finish(self, writer: Writer) -> None:
+    def _finish(self, writer: RowSink) -> None:
         self.report.restarted = sum(map(count_restarted, self.settings.inputs))
         self.report.files, self.report.images = writer.files, self.folder.written
         self.report.lost_labels = self.labels.unmatched() if self.report.runs else []
@@ -106,7 +115,7 @@ class _Export:
         self.report.unused_labels = unused_label_files(
             self.settings.inputs, self.settings.filters.labels
         )
-        if self.format.finish is not None:
+        if self.format.finish is not None and self.sink is None:
             self.format.finish(writer.files, self._has_images)
 
     # --- passes over the input ---------------------------------------------------------------
@@ -235,7 +244,9 @@ class _Export:
             max_pairs=s.max_pairs,
         )
 
-    def _writer(self, layout: Layout) -> Writer:
+    def _writer(self, layout: Layout) -> RowSink:
+        if self.sink is not None:
+            return self.sink
         s, columns = self.settings, self.format.parquet_columns
         common: dict[str, Any] = {"shard_rows": s.shard_rows, "force": s.force}
         if s.parquet and columns is not None:
@@ -244,7 +255,7 @@ class _Export:
             return JsonFolderWriter(s.output, **common)
         return JsonLinesWriter(s.output, **common)
 
-    def _write_calls(self, writer: Writer, layout: Layout) -> None:
+    def _write_calls(self, writer: RowSink, layout: Layout) -> None:
         """Write the calls, starting with one of each special kind.
 
         Loaders guess the types of a file from its start, so every column must have a value there.
@@ -256,7 +267,7 @@ class _Export:
             if ordinal not in ahead:
                 self._write_call(writer, layout, call)
 
-    def _write_call(self, writer: Writer, layout: Layout, call: Call) -> None:
+    def _write_call(self, writer: RowSink, layout: Layout, call: Call) -> None:
         per_prompt, call_rows = self.format.per_prompt, self.format.call_rows
         assert call_rows is not None
         if per_prompt and call.prompt_key in self._written_prompts:
@@ -294,7 +305,7 @@ class _Export:
         by_name = {"max": judged.highest, "min": judged.lowest, "mean": judged.value}
         return by_name[self.settings.filters.duplicate_reward]
 
-    def _write_runs(self, writer: Writer, layout: Layout) -> None:
+    def _write_runs(self, writer: RowSink, layout: Layout) -> None:
         for ordinal, attempt in self._tries(counting=True):
             self.report.calls_in += 1
             self.filters.observe(attempt)
@@ -337,7 +348,7 @@ class _Export:
             elif leaves:
                 self.report.labelled[f"model calls {leaves}"] += 1
 
-    def _write_run(self, writer: Writer, layout: Layout, attempt: Try) -> str | None:
+    def _write_run(self, writer: RowSink, layout: Layout, attempt: Try) -> str | None:
         """Write a try as a whole; return the reason if it cannot be written."""
         assert self.format.run_row is not None
         attempt = labelled_run(attempt, self.labels)

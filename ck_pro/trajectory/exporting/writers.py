@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.trajectory.reading.big_json import Pairs, json_pieces
@@ -21,6 +21,24 @@ from ck_pro.trajectory.reading.big_json import Pairs, json_pieces
 _GROUP_BYTES = 16 * 2**20
 _GROUP_ROWS = 1000
 _NUMBERED = re.compile(r"\d{5}-.*\.json")
+
+
+class RowSink(Protocol):
+    """Gets the rows of an export; `Writer` is the usual one."""
+
+    files: list[Path]
+
+    def write(self, row: Mapping[str, Any] | Pairs, task_id: str = "") -> None:
+        """Add a row."""
+        ...
+
+    def commit(self) -> None:
+        """Complete the output."""
+        ...
+
+    def abandon(self) -> None:
+        """Remove an incomplete output; no effect after `commit`."""
+        ...
 
 
 class Writer(ABC):

@@ -57,4 +57,5 @@ FORMAT = ExportFormat(
     images="parts with `path` (`--images embed`: `base64`)",
     call_rows=axolotl_rows,
     json_images=("folder", "embed", "drop"),
+    trained="marked",
 )

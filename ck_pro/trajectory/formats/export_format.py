@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ck_pro.trajectory.formats.layout import Columns, ImageMode, Layout, Reasoning, TrainingRow
 from ck_pro.trajectory.reading.attempts import Try
@@ -37,6 +37,8 @@ class ExportFormat:
             to all prompts and `--max-pairs`; for formats of preferences, else None.
         per_prompt: whether all calls with one prompt give their rows together.
         reply_columns: columns with replies, if a row has several.
+        trained: the turns of `messages` or `conversations` that the trainer trains on: "all",
+            the model's "replies", or those "marked" with `training`.
         advice: message for an export without rows.
         finish: called with the written files and whether the rows have images.
     """
@@ -56,6 +58,7 @@ class ExportFormat:
     kinds_of_rows: Callable[[Call, Replies, int], Iterable[str]] | None = None
     per_prompt: bool = False
     reply_columns: tuple[str, ...] = ()
+    trained: Literal["all", "replies", "marked"] = "replies"
     advice: str = ""
     finish: Callable[[Sequence[Path], bool], None] | None = None
 

@@ -14,9 +14,11 @@ class ImageFolder:
     Args:
         output: path of the export.
         inside: whether the output is a folder that contains the files that refer to the images.
+        stores: whether to write the files; without it, `put` only checks an image.
     """
 
-    def __init__(self, output: Path, *, inside: bool = False):
+    def __init__(self, output: Path, *, inside: bool = False, stores: bool = True):
+        self._stores = stores
         self.path = output.with_name(f"{output.with_suffix('').name}_images")
         self._prefix = "../" if inside else ""
         self.written = 0
@@ -31,7 +33,8 @@ class ImageFolder:
         """
         check_image(image)
         name = image.name
-        self._write(self.path / name, image.data)
+        if self._stores:
+            self._write(self.path / name, image.data)
         return f"{self._prefix}{self.path.name}/{name}"
 
     def _write(self, target: Path, data: bytes) -> None:

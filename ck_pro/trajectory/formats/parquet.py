@@ -15,4 +15,5 @@ FORMAT = ExportFormat(
     json_images=(),
     parquet_columns=sft_columns,
     columns=("prompt", "messages"),
+    trained="all",
 )

@@ -14,4 +14,5 @@ FORMAT = ExportFormat(
     call_rows=sft_rows,
     parquet_columns=sft_columns,
     columns=("prompt", "messages"),
+    trained="all",
 )

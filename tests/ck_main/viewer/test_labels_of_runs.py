@@ -39,6 +39,12 @@ class Browser:
         with self.opener.open(self.base + path, timeout=60) as answer:
             return json.load(answer)
 
+    def refused(self, path: str) -> tuple[int, str]:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            self.get(path)
+        with caught.value as answer:
+            return answer.code, json.load(answer)["error"]
+
     def post(self, path: str, body: Any) -> tuple[int, Any]:
         headers = {"Content-Type": "application/json", "X-CK": "1"}
         request = urllib.request.Request(self.base + path, json.dumps(body).encode(), headers)
@@ -157,6 +163,23 @@ def test_labels_of_another_program_appear(browser: Browser, tmp_path: Path) -> N
     assert found["run"]["label"] == "exclude"
     assert found["problems"] == [f"{tmp_path}/b.labels.jsonl, line 2: incomplete last line"]
     assert browser.rows()[0]["labels"] == ["exclude"]
+
+
+def test_the_preview_obeys_the_labels(browser: Browser) -> None:
+    key = key_of(browser, "sum")
+    before = browser.get("/api/preview?format=sft&rows=50")
+    assert browser.post(f"/api/labels/{key}", {"target": {}, "label": "exclude"})[0] == 200
+    after = browser.get("/api/preview?format=sft&rows=50")
+    tasks = [{row["metadata"]["task_id"] for row in p["shown"]} for p in (before, after)]
+    assert tasks == [{"capital", "sum"}, {"capital"}]
+    assert after["dropped"]["excluded by label"] == before["rows"] - after["rows"] == 2
+    assert after["labels"].endswith("b.labels.jsonl") and before["labels"] is None
+    without = browser.get("/api/preview?format=sft&labels=no&rows=1&skip=1")
+    assert without["rows"] == before["rows"] and without["shown"] == before["shown"][1:2]
+    for query, message in (("format=x", "no format x"), ("source=9", "no source 9"),
+                           ("format=atif", "whole runs")):  # fmt: skip
+        status, error = browser.refused(f"/api/preview?{query}")
+        assert status == 400 and message in error
 
 
 _EVENTS = st.lists(
