@@ -77,7 +77,8 @@ export function CodeField({ value, change, label, functions, elements, area, row
   };
   const press = (event) => {
     const { options } = found;
-    if (options.length && listKey(event, options.length, chosen, { choose, close, take: (n) => take(options[n]) })) return;
+    const keys = { choose, close, take: (n) => take(options[n]) };
+    if (options.length && listKey(event, options.length, chosen, keys)) return;
     if (event.key === ' ' && event.ctrlKey) { event.preventDefault(); look(true); return; }
     const next = event.key === 'Enter' && !event.ctrlKey && !event.metaKey && newLine(area.current);
     if (next) { event.preventDefault(); put(next.code, next.cursor); }
@@ -85,7 +86,7 @@ export function CodeField({ value, change, label, functions, elements, area, row
   const open = found.options.length > 0;
   return html`<div class="code-field"><div class="layers">
     <pre aria-hidden="true">${highlight(`${value}\n`)}</pre><pre class="mirror" aria-hidden="true" ref=${mirror}></pre>
-    <textarea ref=${area} class="mono" rows=${rows} spellcheck="false" autocapitalize="off" aria-label=${label}
+    <textarea ref=${area} class="mono" rows=${rows} spellcheck=${false} autocapitalize="off" aria-label=${label}
       aria-autocomplete="list" aria-haspopup="listbox" aria-controls=${open ? 'options' : undefined}
       aria-activedescendant=${open ? `option-${chosen}` : undefined} value=${value} onKeyDown=${press} onBlur=${close}
       onInput=${(event) => { change(event.target.value); look(false); }}></textarea>

@@ -80,7 +80,7 @@ function PlanField({ draft, edit, example }) {
   const start = () => { if (!draft.plan) edit({ plan: example }); };
   return html`<details class="plan" open=${Boolean(draft.plan)} onToggle=${(event) => event.target.open && start()}>
     <summary>Plan (optional)</summary>
-    <textarea class="mono" rows="7" spellcheck="false" aria-label="Plan" value=${draft.plan || ''}
+    <textarea class="mono" rows="7" spellcheck=${false} aria-label="Plan" value=${draft.plan || ''}
       onInput=${(event) => edit({ plan: event.target.value })}></textarea>
     <button type="button" class="quiet" onClick=${(event) => {
     edit({ plan: '' });
@@ -127,7 +127,7 @@ export function Editor({ call, draft, edit, area, elements, insert, send, fail, 
   return html`<form class="editor" onKeyDown=${keys} onSubmit=${(event) => { event.preventDefault(); press(false); }}>
     <div class="head"><h2>Your reply</h2><${ModeSwitch} draft=${draft} edit=${edit} seen=${seen} guide=${guide} /></div>
     ${draft.mode === 'text' ? html`<label class="field"><span>Whole reply, as the model writes it</span>
-      <textarea class="mono" rows="14" spellcheck="false" value=${draft.text || ''} ref=${area}
+      <textarea class="mono" rows="14" spellcheck=${false} value=${draft.text || ''} ref=${area}
         onInput=${(event) => edit({ text: event.target.value })}></textarea></label>`
     : html`<${Parts} call=${call} draft=${draft} edit=${edit} area=${area} elements=${elements} />`}
     <div class="send"><button class="primary" disabled=${ended}>Send <kbd>Ctrl</kbd> <kbd>Enter</kbd></button>

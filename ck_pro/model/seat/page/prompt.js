@@ -1,23 +1,31 @@
 // The prompt of a waiting call: what is new first, the rest folded; page lines that make calls.
-import { html, useRef, useState } from '/static/ui.js';
+import { html, useEffect, useRef, useState } from '/static/ui.js';
 import { CopyButton, InertText, size, visible } from '/static/inert.js';
 import { highlight } from '/static/python.js';
 import { callOf, contentOf, elementOf, functionsFor, segments } from './calls.js';
 
 const PARTS_OF_PAGE = new Set(['RootWebArea', 'scrollbar']);
-const WIDGETS = new Set(('button checkbox combobox gridcell link listbox menuitem menuitemcheckbox menuitemradio option '
-  + 'radio searchbox slider spinbutton switch tab textbox treeitem').split(' '));
+const WIDGETS = new Set(('button checkbox combobox gridcell link listbox menuitem menuitemcheckbox menuitemradio '
+  + 'option radio searchbox slider spinbutton switch tab textbox treeitem').split(' '));
 const SAME_SHOWN = 400; // an unchanged start of a message with more characters is folded
 
-/** The calls for one element, as buttons in a row. */
+/** The calls for one element, as buttons in a row; Escape closes it. */
 function ElementCalls({ element, functions, insert, close }) {
-  return html`<div class="calls" role="group" aria-label=${`Calls for [${element.id}] ${element.role}`}>
+  const row = useRef(null);
+  useEffect(() => row.current.querySelector('button').focus(), []);
+  const leave = () => {
+    row.current.closest('.line').querySelector('.element').focus();
+    close();
+  };
+  const keys = (event) => { if (event.key === 'Escape') leave(); };
+  return html`<div class="calls" role="group" aria-label=${`Calls for [${element.id}] ${element.role}`} ref=${row}
+    onKeyDown=${keys}>
     ${functions.map((one) => {
     const call = callOf(one, element.id);
-    return html`<button type="button" class="quiet mono" onClick=${() => { insert(call); close(); }}
+    return html`<button type="button" class="quiet mono" onClick=${() => { leave(); insert(call); }}
       title=${one.help}>${call.text}</button>`;
   })}
-    <button type="button" class="quiet" onClick=${close}>close</button></div>`;
+    <button type="button" class="quiet" onClick=${leave}>close</button></div>`;
 }
 
 function PageLine({ line, functions, insert, open, setOpen, first }) {
@@ -122,8 +130,8 @@ export function Prompt({ call, insert }) {
         <${CopyButton} text=${JSON.stringify(messages, null, 2)} name="all messages as JSON" /></h3>
       <${MessageBody} message=${messages[last]} same=${last === same.messages ? same.characters : 0}
         functions=${call.guide.functions} insert=${insert} /></section>`}
-    ${fresh.length > 0 && html`<section aria-label="Earlier messages"><h3>${same.messages ? 'New since the last call of '
-      + 'this agent' : 'Before'}</h3>${fresh.map(one)}</section>`}
+    ${fresh.length > 0 && html`<section aria-label="Earlier messages"><h3>${
+      same.messages ? 'New since the last call of this agent' : 'Before'}</h3>${fresh.map(one)}</section>`}
     ${old.length > 0 && html`<details class="old"><summary>Unchanged since the last call: ${old.length}
       message${old.length > 1 ? 's' : ''}</summary>${old.map(one)}</details>`}
   </div>`;

@@ -27,7 +27,8 @@ function useClock() {
 
 function Queue({ waiting, current, open }) {
   const now = useClock();
-  return html`<nav class="queue" aria-label="Waiting agents"><h2>Waiting <span class="mark">${waiting.length}</span></h2>
+  return html`<nav class="queue" aria-label="Waiting agents">
+    <h2>Waiting <span class="mark">${waiting.length}</span></h2>
     <ol>${waiting.map((one) => html`<li key=${one.id}><button type="button" aria-current=${one.id === current}
       onClick=${() => open(one.id)}>
       <span class="agent">${visible(one.agent || 'a model call')}</span>
@@ -51,9 +52,9 @@ function useQueue() {
 function startOf(call) {
   const kept = keptDraft(call);
   const given = kept || call.draft || {};
-  const mode = call.guide.form === 'text' || given.text ? 'text' : 'parts';
   const code = call.guide.form === 'data' ? call.guide.example : '';
-  return { mode, code, thought: '', plan: '', text: '', ...given, ...(call.guide.form === 'text' ? { mode: 'text' } : {}) };
+  const draft = { mode: given.text ? 'text' : 'parts', code, thought: '', plan: '', text: '', ...given };
+  return call.guide.form === 'text' ? { ...draft, mode: 'text' } : draft;
 }
 
 /** The id of the call to open next: of the run that the person works on, else after a while the oldest. */
@@ -113,7 +114,7 @@ function FailDialog({ area, fail }) {
 }
 
 function Heading({ call }) {
-  return html`<header class="call-head"><h2>${visible(call.agent || 'A model call')}
+  return html`<header class="call-head"><h2>${visible(call.agent || 'A model call')}${' '}
       <span class="muted">${call.phase ? `${call.phase}, ` : ''}step ${call.step}</span></h2>
     ${call.task && html`<p class="task-text" title=${call.task}>${visible(call.task)}</p>`}</header>`;
 }
@@ -162,11 +163,12 @@ function Work({ state, lost }) {
   return html`<main><${Heading} call=${call} />
     ${ended && html`<p class="notice warn" role="alert">This call waits no longer: it has its reply, or its run ended.
       <button type="button" onClick=${() => { dropDraft(call); close(); }}>Discard the text</button></p>`}
-    <div class="columns"><div class="left" tabindex="-1">
+    <div class="columns"><div class="left">
       <${PagePicture} call=${call} elements=${elements} insert=${insert} />
       <${Prompt} call=${call} insert=${insert} /></div>
-    <${Editor} key=${call.id} call=${call} draft=${draft} edit=${edit} area=${area} elements=${elements} insert=${insert}
-      send=${send} fail=${() => dialog.current.showModal()} ended=${ended || Boolean(lost)} problem=${problem} /></div>
+    <${Editor} key=${call.id} call=${call} draft=${draft} edit=${edit} area=${area} elements=${elements}
+      insert=${insert} send=${send} fail=${() => dialog.current.showModal()} ended=${ended || Boolean(lost)}
+      problem=${problem} /></div>
     <p class="hidden-text" role="status">${said}</p>
     <${FailDialog} area=${dialog} fail=${fail} /></main>`;
 }
