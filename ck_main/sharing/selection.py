@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ck_main.viewer.runs.library import Entry, Library
+from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
 from ck_pro.exceptions import InputError
 

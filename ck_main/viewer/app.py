@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
 
 from ck_main.viewer.label_routes import LabelRoutes
 from ck_main.viewer.live import Follower
 from ck_main.viewer.report_routes import ReportRoutes
-from ck_main.viewer.runs.library import Entry, Library
+from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.run_view import run_json
 from ck_main.viewer.runs.step_view import call_json, step_json
 from ck_main.viewer.runs.summaries import COLUMNS
+from ck_main.viewer.search.index import cache_folder
+from ck_main.viewer.search.indexer import Indexer
 from ck_pro.command_line import write_crash
 from ck_pro.local_page.app import LocalApp, json_error, json_response
 from ck_pro.trajectory.reading.messages import MEDIA_TYPES
@@ -25,6 +28,7 @@ PAGE = Path(__file__).parent / "page"
 POLL_SECONDS = 25.0
 _IMAGE_POLICY = "default-src 'none'; sandbox"
 _MAX_TRIES = 200
+_COURTESY_SECONDS = 0.2
 
 
 class Viewer:
@@ -32,24 +36,36 @@ class Viewer:
 
     Args:
         library: the runs.
+        indexer: the search.
+        follower: reads the runs in the background.
         labels: the file of labels; None for none.
         ended: set when the server stops.
     """
 
-    def __init__(self, library: Library, labels: Path | None, ended: threading.Event) -> None:
+    def __init__(
+        self,
+        library: Library,
+        indexer: Indexer,
+        follower: Follower,
+        labels: Path | None,
+        ended: threading.Event,
+    ) -> None:
         self._library, self._labels, self._ended = library, labels, ended
+        self._indexer, self._follower = indexer, follower
 
     def add_to(self, app: Flask) -> None:
         """Add the routes."""
+        app.url_map.merge_slashes = False  # ids of sessions may contain any characters
         app.add_url_rule("/api/info", "info", self.info)
         app.add_url_rule("/api/runs", "runs", self.runs)
         app.add_url_rule("/api/changes", "changes", self.changes)
+        app.add_url_rule("/api/search", "search", self.search)
         app.add_url_rule("/api/compare", "compare", self.compare)
         run = "/api/run/<key>"
         app.add_url_rule(run, "run", self.run)
-        app.add_url_rule(f"{run}/step/<sid>/<int:i>", "step", self.step)
-        app.add_url_rule(f"{run}/call/<sid>/<int:i>/<int:n>", "call", self.call)
-        app.add_url_rule(f"{run}/blob/<name>", "blob", self.blob)
+        app.add_url_rule(f"{run}/step/<path:sid>/<int:i>", "step", self.step)
+        app.add_url_rule(f"{run}/call/<path:sid>/<int:i>/<int:n>", "call", self.call)
+        app.add_url_rule(f"{run}/blob/<path:name>", "blob", self.blob)
 
     def info(self) -> Response:
         """Return the sources, and how far they are read."""
@@ -66,7 +82,12 @@ class Viewer:
                 "version": __version__,
                 "live": any(map(self._library.is_live, self._library.entries())),
                 "labels": str(self._labels) if self._labels else None,
-                "problems": self._library.all_problems(),
+                "problems": [
+                    *self._library.problems(),
+                    *self._indexer.failures,
+                    *self._follower.failures,
+                ],
+                "indexing": self._follower.progress,
             }
         )
 
@@ -80,8 +101,17 @@ class Viewer:
         """Wait for changes of the table and of runs."""
         since = request.args.get("since", 0, type=int)
         version = self._library.wait(since, POLL_SECONDS, self._ended)
-        rows = self._library.lines_since(since)
-        return json_response({"version": version, "runs": rows, "keys": [row[0] for row in rows]})
+        entries = self._library.changed_since(since)
+        rows = [self._library.line(entry) for entry in entries if entry.shown]
+        gone = [entry.key for entry in entries if not entry.shown]
+        keys = [entry.key for entry in entries]
+        return json_response({"version": version, "runs": rows, "keys": keys, "gone": gone})
+
+    def search(self) -> Response:
+        """Return the texts that match a search."""
+        text, key = request.args.get("q", ""), request.args.get("key", "")
+        found = self._indexer.search(text, key=key)
+        return json_response({**found, "indexing": self._follower.progress})
 
     def compare(self) -> Response:
         """Return the runs of two sources by task."""
@@ -151,6 +181,41 @@ class Viewer:
         return Response(content, mimetype=kind, headers=headers)
 
 
+class Courtesy:
+    """Lets the requests of the page go first.
+
+    Args:
+        app: the application.
+    """
+
+    def __init__(self, app: Flask) -> None:
+        self._count = 0
+        self._lock = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        app.before_request(self._begin)
+        app.teardown_request(self._end)
+
+    def wait(self) -> None:
+        """Wait until no request is in progress, for a moment at most."""
+        if not self._idle.is_set():
+            self._idle.wait(_COURTESY_SECONDS)
+
+    def _begin(self) -> None:
+        if request.endpoint != "changes":
+            with self._lock:
+                self._count += 1
+                g.counted = True
+                self._idle.clear()
+
+    def _end(self, _: BaseException | None) -> None:
+        if g.pop("counted", False):
+            with self._lock:
+                self._count -= 1
+                if not self._count:
+                    self._idle.set()
+
+
 def _facts(entry: Entry | None) -> Mapping[str, Any] | None:
     if entry is None:
         return None
@@ -168,6 +233,7 @@ def create_app(
     host: str = "127.0.0.1",
     port: int = 0,
     labels: Path | None = None,
+    cache: Path | None = None,
 ) -> LocalApp:
     """Create the viewer; it listens at once.
 
@@ -176,13 +242,16 @@ def create_app(
         host: address to bind to.
         port: port to bind to; 0 picks a free one.
         labels: the file of labels.
+        cache: folder of the search index; default: in the user's cache folder.
 
     Raises:
         ConfigError: the address cannot be bound.
     """
     app = LocalApp(PAGE, host=host, port=port, on_error=write_crash)
-    Viewer(library, labels, app.ended).add_to(app.flask)
+    indexer = Indexer(library, cache or cache_folder(), Courtesy(app.flask).wait)
+    follower = Follower(library, indexer, app.ended, write_crash)
+    Viewer(library, indexer, follower, labels, app.ended).add_to(app.flask)
     LabelRoutes(library, labels).add_to(app.flask)
     ReportRoutes(library).add_to(app.flask)
-    Follower(library, app.ended).start()
+    follower.start()
     return app

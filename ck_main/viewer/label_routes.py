@@ -11,7 +11,8 @@ from typing import Any
 from flask import Flask, Response, request
 
 from ck_main.viewer.run_labels import Place, labels_of_run, new_label, target_of
-from ck_main.viewer.runs.library import Entry, Library
+from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.library import Library
 from ck_pro.exceptions import InputError
 from ck_pro.local_page.app import json_body, json_error, json_response
 from ck_pro.trajectory.exporting.filters import FilterSettings

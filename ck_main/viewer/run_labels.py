@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ck_main.viewer.runs.library import Entry
+from ck_main.viewer.runs.entries import Entry
 from ck_main.viewer.runs.outline import mapping_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_pro.events import EventKind

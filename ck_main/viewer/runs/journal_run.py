@@ -163,6 +163,14 @@ class JournalRun:
         """See `RunReader`."""
         return [self._message(name) for name in self._hashes(call)]
 
+    def new_messages(self, call: ModelCall) -> Sequence[Any]:
+        """See `RunReader`."""
+        names = [name for name in _texts(call.hashes) if ":" not in name]
+        if call.previous is not None and len(names) > 1:
+            before = set(self._hashes(call.previous))
+            names = [name for name in names if name not in before]
+        return [self._message(name) for name in names]
+
     def _message(self, name: str) -> Any:
         place = self._messages.get(name.encode())
         data = self._event(place).get("data") if place is not None else None

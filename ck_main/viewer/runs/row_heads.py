@@ -20,6 +20,7 @@ _MEMBER = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 _NEXT = re.compile(r"\s*([,}])")
 _EVAL = re.compile(r'(?<=[\s,])"eval"\s*:\s*')
 _DECODER = json.JSONDecoder()
+_LARGE = 1000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -99,12 +100,43 @@ def _members(text: str, at: int) -> dict[str, Any] | None:
                 return None
             return {**found, "session": inside}
         try:
-            value, at = _DECODER.raw_decode(text, at)
+            decoded = _members_of_info if name[1] == "info" else _decoded
+            found[name[1]], at = decoded(text, at)
         except (ValueError, RecursionError):
             return None
-        found[name[1]] = value
         at = _skip(text, at, ",")
     return None
+
+
+_last_large = ("", object())
+"""Text and value of the last large value: the settings, which are the same in each row."""
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """Parse the value at a position; return it, and the position after it."""
+    global _last_large
+    known, value = _last_large
+    if known and text.startswith(known, at):
+        return value, at + len(known)
+    value, end = _DECODER.raw_decode(text, at)
+    if end - at > _LARGE:
+        _last_large = (text[at:end], value)
+    return value, end
+
+
+def _members_of_info(text: str, at: int) -> tuple[Any, int]:
+    """Parse an object member by member; return it, and the position after it."""
+    found: dict[str, Any] = {}
+    inside = _skip(text, at, "{")
+    while inside >= 0 and (name := _MEMBER.match(text, inside)) is not None:
+        found[name[1]], end = _decoded(text, name.end())
+        inside = _skip(text, end, ",")
+        if inside < 0:
+            after = _skip(text, end, "}")
+            if after < 0:
+                raise ValueError("the object does not end")
+            return found, after
+    return _decoded(text, at)
 
 
 def _skip(text: str, at: int, mark: str) -> int:

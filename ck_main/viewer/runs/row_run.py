@@ -146,6 +146,10 @@ class RowRun:
             return [{"role": "user", "content": found}]
         return found if is_list(found) else []
 
+    def new_messages(self, call: ModelCall) -> Sequence[Any]:
+        """See `RunReader`."""
+        return self.messages(call)[self.shared_prefix(call) or 0 :]
+
     def shared_prefix(self, call: ModelCall) -> int | None:
         """See `RunReader`."""
         if call.previous is None:

@@ -37,6 +37,10 @@ class RunReader(Protocol):
         """Return the messages of a model call; images of a journal stay references."""
         ...
 
+    def new_messages(self, call: ModelCall) -> Sequence[Any]:
+        """Return the messages that the previous call of the session and phase did not have."""
+        ...
+
     def shared_prefix(self, call: ModelCall) -> int | None:
         """Return how many leading messages a call shares with the previous one; None if unknown."""
         ...

@@ -91,12 +91,15 @@ def key_of(path: Path, task_id: str, number: str) -> str:
         number: "1", "2", ... for tries, "attempt-1", ... for attempts that were restarted.
     """
     text = f"{path}\n{task_id}\n{number}"
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def folder_names(task_id: str) -> list[str]:
     """Return the names that the folder of a task may have."""
-    return list(dict.fromkeys((safe_name(task_id), safe_name(task_id, _Everything()))))
+    try:
+        return list(dict.fromkeys((safe_name(task_id), safe_name(task_id, _Everything()))))
+    except UnicodeEncodeError:  # half of a surrogate pair: the runner runs no such task
+        return []
 
 
 class _Everything(set[str]):

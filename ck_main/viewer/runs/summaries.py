@@ -39,7 +39,7 @@ def tags_of(task: Mapping[str, Any]) -> list[str]:
 
 def _of_task(task: Mapping[str, Any], scored: Mapping[str, Any] | None) -> Summary:
     return {
-        "id": text_of(task.get("id"))[:TEXT_CHARS],
+        "id": short(task.get("id")) or None,
         "task": short(task.get("task")),
         "answer": short(task.get("answer")),
         "level": short(level_of(task)),

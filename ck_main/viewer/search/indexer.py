@@ -1,0 +1,178 @@
+"""Read runs once: their lines of the table, and their texts for the search."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.library import Library
+from ck_main.viewer.runs.outline import IN_PROGRESS, SessionOutline
+from ck_main.viewer.runs.run_reader import RunReader
+from ck_main.viewer.runs.summaries import summary_of_outline
+from ck_main.viewer.search.index import END, START, Hit, Index, IndexWriter
+from ck_main.viewer.search.queries import match_expression
+from ck_main.viewer.search.texts import Text, output_texts, step_texts, task_text
+from ck_pro.exceptions import CKError
+
+MAX_HITS = 100
+_ENDED = "/end"
+
+
+class Indexer:
+    """The databases of all sources.
+
+    Args:
+        library: the runs.
+        folder: of the databases.
+        pause: called often while texts are read; may wait for requests to end.
+    """
+
+    def __init__(
+        self, library: Library, folder: Path, pause: Callable[[], None] = lambda: None
+    ) -> None:
+        self._library, self._pause = library, pause
+        self._indexes = [Index(source.path, folder) for source in library.sources]
+        self._known = [index.known() for index in self._indexes]
+        self._lock = threading.Lock()
+
+    @property
+    def failures(self) -> list[str]:
+        """Why the search does not find all, one line each."""
+        return [index.failure for index in self._indexes if index.failure]
+
+    def close(self) -> None:
+        """Close the databases."""
+        for index in self._indexes:
+            index.close()
+
+    def recall(self, entry: Entry) -> bool:
+        """Set the summary of a run that did not change since it was read; return whether it did."""
+        known = self._known[entry.source].get(entry.key)
+        if known is None or known.stamp != entry.stamp:
+            return False
+        entry.summary = {**entry.summary, **known.summary}
+        entry.complete, entry.read = True, known.stamp
+        return True
+
+    def renew(self, entry: Entry) -> None:
+        """Read a run that is new or has grown."""
+        stamp = entry.stamp
+        opened = self._library.opened if self._library.is_live(entry) else self._library.read_once
+        try:
+            with opened(entry) as reader, self._indexes[entry.source].writing() as writer:
+                summary = summary_of_outline(reader.outline)
+                entry.summary = {**entry.summary, **_known_values(summary)}
+                self._write(entry, stamp, reader, writer)
+        except CKError as e:
+            entry.summary["problem"] = str(e)
+        entry.complete, entry.read = True, stamp
+
+    def _write(self, entry: Entry, stamp: str, reader: RunReader, writer: IndexWriter) -> None:
+        known = self._known[entry.source].get(entry.key)
+        done = dict(known.done) if known is not None else {}
+        if known is not None and (entry.place is not None or _shrank(reader, done)):
+            writer.forget(known)
+            done = {}
+        run = writer.put_run(entry.key, stamp, entry.summary, done)
+        if run is None:
+            return
+        for text in _new_texts(reader, done, partial(writer.seen, run)):
+            writer.put_text(run, text)
+            self._pause()
+        run = writer.put_run(entry.key, stamp, entry.summary, done)
+        if run is not None:
+            self._known[entry.source][entry.key] = run
+
+    def remove_gone(self) -> None:
+        """Remove the runs that the sources no longer have."""
+        keys = {entry.key for entry in self._library.entries()}
+        for index, known in zip(self._indexes, self._known, strict=True):
+            gone = [run for key, run in known.items() if key not in keys]
+            if gone:
+                with index.writing() as writer:
+                    for run in gone:
+                        writer.remove(run)
+            for key in [key for key in known if key not in keys]:
+                del known[key]
+
+    # --- search ------------------------------------------------------------------------------
+
+    def search(self, text: str, *, key: str = "", limit: int = MAX_HITS) -> Mapping[str, Any]:
+        """Search all texts.
+
+        Args:
+            text: what the user typed; see `queries.match_expression`.
+            key: only in this run; "" for all.
+            limit: maximum number of hits.
+
+        Returns:
+            `hits` with the best first, `more` whether there are more, and `failures`.
+        """
+        expression = match_expression(text)
+        found: list[Hit] = []
+        for index in self._indexes if expression else ():
+            found += index.find(expression, key, limit + 1)
+        found = [hit for hit in found if self._library.known(hit.key) is not None]
+        found.sort(key=lambda hit: hit.score)
+        hits = [_hit_json(hit) for hit in found[:limit]]
+        return {"hits": hits, "more": len(found) > limit, "failures": self.failures}
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    return {
+        "key": hit.key,
+        "sid": hit.sid,
+        "step": hit.step,
+        "where": hit.where,
+        "snippet": snippet_parts(hit.snippet),
+    }
+
+
+def snippet_parts(snippet: str) -> list[tuple[str, bool]]:
+    """Split a snippet into parts: text, and whether it is a match."""
+    parts: list[tuple[str, bool]] = []
+    for n, part in enumerate(snippet.split(START)):
+        match, ends, rest = part.partition(END)
+        if n and ends:
+            parts += [(match, True), (rest, False)]
+        else:
+            parts.append((part, False))
+    return [part for part in parts if part[0]]
+
+
+def _known_values(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if value is not None}
+
+
+def _shrank(reader: RunReader, done: Mapping[str, int]) -> bool:
+    """Whether a journal has fewer steps than were read: it was replaced."""
+    sessions = reader.outline.sessions
+    return any(
+        not name.endswith(_ENDED) and (name not in sessions or count > len(sessions[name].steps))
+        for name, count in done.items()
+    )
+
+
+def _new_texts(
+    reader: RunReader, done: dict[str, int], seen: Callable[[bytes], bool]
+) -> Iterator[Text]:
+    """Yield the texts that were not read yet; update `done`."""
+    for session in list(reader.outline.sessions.values()):
+        if session.sid not in done:
+            done[session.sid] = 0
+            yield task_text(session)
+        steps = _finished_steps(session)
+        for step in steps[done[session.sid] :]:
+            yield from step_texts(reader, session.sid, step, seen)
+        done[session.sid] = max(done[session.sid], len(steps))
+        if session.status != IN_PROGRESS and session.sid + _ENDED not in done:
+            done[session.sid + _ENDED] = 1
+            yield from output_texts(session)
+
+
+def _finished_steps(session: SessionOutline) -> Sequence[Any]:
+    return session.steps if session.status != IN_PROGRESS else session.steps[:-1]
