@@ -207,7 +207,7 @@ class _StepView:
         """Return a step picture; one that precedes an action has the action's targets."""
         number = data.get("call")
         call = mapping_of(self.calls.get(number) if isinstance(number, int) else None)
-        label = text_of(call.get("error") or call.get("value") or call.get("name"))[:_LABEL_CHARS]
+        label = _label(call.get("error") or call.get("value") or call.get("name"))
         boxes = data.get("targets")
         found = [_box(box) for box in boxes] if is_list(boxes) else []
         named = _ACTED_ON.match(label)
@@ -220,12 +220,17 @@ class _StepView:
         """Return the elements that this step's calls act on, for the page's text."""
         found = []
         for call in self.calls.values():
-            label = text_of(call.get("value"))[:_LABEL_CHARS]
+            label = _label(call.get("value"))
             named = _ACTED_ON.match(label)
             if named is not None:
                 place = {"id": named[1], "box": None, "label": label}
                 found.append({"name": call.get("name"), **place})
         return found
+
+
+def _label(value: Any) -> str:
+    text = text_of(value)
+    return text if len(text) <= _LABEL_CHARS else f"{text[: _LABEL_CHARS - 1]}…"
 
 
 def _box(value: Any) -> list[Any] | None:

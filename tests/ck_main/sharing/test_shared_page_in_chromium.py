@@ -108,9 +108,19 @@ def test_a_page_with_pictures_shows_them_with_the_target(tmp_path: Path, page: P
     file = tmp_path / "run.html"
     assert main([str(tmp_path / "run"), "--html", str(file)]) == 0
     open_step(page, file)
-    image = page.locator("img").first
-    expect(image).to_be_visible()
-    assert page.evaluate("document.querySelector('img').naturalWidth") == 720
+    image, mark = page.locator(".picture img"), page.locator(".picture rect.target")
+    expect(mark).to_be_visible()
+    assert page.evaluate("document.querySelector('.picture img').naturalWidth") == 720
+    frame, marked = image.bounding_box(), mark.bounding_box()
+    assert frame is not None and marked is not None
+    scale = frame["width"] / 1280
+    assert abs(marked["x"] - frame["x"] - 100 * scale) < 3
+    assert abs(marked["y"] - frame["y"] - 100 * scale) < 3
+    assert abs(marked["width"] - 200 * scale) < 4
+    expect(page.get_by_text("1 of 2")).to_be_visible()
+    page.get_by_role("button", name="Next screenshot").press("Enter")
+    expect(page.get_by_text("After the last action")).to_be_visible()
+    expect(mark).to_have_count(0)
 
 
 def test_a_page_without_pictures_shows_the_text_of_the_page(tmp_path: Path, page: Page) -> None:
