@@ -14,8 +14,9 @@ from typing import Any
 
 from ck_pro.exceptions import ExecutorError
 from ck_pro.executor.channel import Channel, WorkerGone
-from ck_pro.executor.worker import kernel, wire
-from ck_pro.executor.worker.printing import make_mark
+from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.code.printing import make_mark
+from ck_pro.executor.worker.sandbox import kernel
 from ck_pro.executor.zygotes import fork_worker
 
 _START_SECONDS = 30.0

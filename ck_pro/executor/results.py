@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ck_pro.executor.worker.names import MAX_LINE, MAX_LINES, MAX_VALUES
-from ck_pro.executor.worker.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
+from ck_pro.executor.worker.code.names import MAX_LINE, MAX_LINES, MAX_VALUES
+from ck_pro.executor.worker.code.printing import LENGTHS, MARK_SIZE, MAX_BLOCK, SPAN
 from ck_pro.executor.worker.wire import WireError
 
 _MAX_OBJECTS = 1000

@@ -1,7 +1,7 @@
 """Tools for commands and files, which run inside the sandbox of an agent's code.
 
 A call is approved and logged like any other. Then the worker runs it with the rights of the code
-(`ck_pro/executor/worker/workspace.py`). See `docs/workspace.md`.
+(`ck_pro/executor/worker/code/workspace.py`). See `docs/workspace.md`.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import stubs, wire
+from . import wire
+from .code import stubs
+from .code.workspace import Workspace
 from .spin import Spin
 from .values import encode
-from .workspace import Workspace
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 

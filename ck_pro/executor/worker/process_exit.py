@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from .source import describe, text_of
+from .code.source import describe, text_of
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 

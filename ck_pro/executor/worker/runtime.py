@@ -33,13 +33,14 @@ import time
 from types import ModuleType
 from typing import Any
 
-from . import kernel, limits, stubs
-from .names import describe_names, plain_values
+from .code import stubs
+from .code.names import describe_names, plain_values
+from .code.printing import Streams, exit_step, make_mark, no_input
+from .code.source import StepSources, describe, plain_text
+from .code.workspace import Workspace
 from .parent_calls import ParentCalls
-from .printing import Streams, exit_step, make_mark, no_input
 from .process_exit import end_child, end_session, exit_status, flush_files
-from .source import StepSources, describe, plain_text
-from .workspace import Workspace
+from .sandbox import kernel, limits
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 

@@ -21,11 +21,11 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from . import kernel, mounts
-from .disk import DiskWatchdog
-from .memory import MemoryWatchdog
 from .runtime import Worker
-from .sandbox import Message, Sandbox
+from .sandbox import kernel, mounts
+from .sandbox.disk import DiskWatchdog
+from .sandbox.memory import MemoryWatchdog
+from .sandbox.sandbox import Message, Sandbox
 
 _KILL_SECONDS = 5.0
 _exit = os._exit  # the code may replace it in the worker

@@ -17,9 +17,10 @@ import sys
 import time
 from typing import Any
 
-from . import cgroup, kernel, supervisor
+from . import supervisor
 from .runtime import Worker
-from .sandbox import Sandbox, drop_groups, fill_caches
+from .sandbox import cgroup, kernel
+from .sandbox.sandbox import Sandbox, drop_groups, fill_caches
 
 _END_SECONDS = 2.0
 

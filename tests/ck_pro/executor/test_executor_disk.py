@@ -10,7 +10,7 @@ import pytest
 from executor_tools import FILL_FOLDER, require_layers
 
 from ck_pro.executor import CodeExecutor
-from ck_pro.executor.worker import disk
+from ck_pro.executor.worker.sandbox import disk
 
 pytestmark = [
     pytest.mark.worker,

@@ -17,7 +17,7 @@ from ck_pro.exceptions import ConfigError
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
 from ck_pro.executor import visible_paths as places
-from ck_pro.executor.worker import kernel
+from ck_pro.executor.worker.sandbox import kernel
 
 pytestmark = [
     pytest.mark.worker,
@@ -202,7 +202,7 @@ def test_landlock_protects_the_files_if_the_mounts_fail(project, isolation, monk
     require_layers(isolation, "mounts", "landlock", "namespaces")
     from ck_pro.executor import zygotes
 
-    broken = "from _ck_worker import kernel\nkernel._PIVOT_ROOT.clear()\nzygote.main("
+    broken = "from _ck_worker.sandbox import kernel\nkernel._PIVOT_ROOT.clear()\nzygote.main("
     monkeypatch.setattr(zygotes, "_BOOT", zygotes._BOOT.replace("zygote.main(", broken))
     try:
         with CodeExecutor(

@@ -237,7 +237,8 @@ def test_required_isolation(tmp_path, isolation):
 def test_on_other_systems_there_are_a_process_and_rlimits(tmp_path, monkeypatch):
 
     elsewhere = (
-        "from _ck_worker import kernel, supervisor\n"
+        "from _ck_worker import supervisor\n"
+        "from _ck_worker.sandbox import kernel\n"
         "kernel.LINUX = False\n"
         "supervisor.children = lambda: []\n"
         "zygote.main("

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ck_pro.executor.worker import cgroup, seccomp
+from ck_pro.executor.worker.sandbox import cgroup, seccomp
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers require Linux")
 

@@ -10,7 +10,7 @@ from executor_tools import require_layers, with_layers
 
 from ck_pro.executor import CodeExecutor
 from ck_pro.executor import core as executor_core
-from ck_pro.executor.worker import memory
+from ck_pro.executor.worker.sandbox import memory
 
 pytestmark = [
     pytest.mark.worker,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor.results import OutputCollector
-from ck_pro.executor.worker.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
+from ck_pro.executor.worker.code.printing import LENGTHS, MAX_BLOCK, SPAN, make_mark, print_blocks
 
 MARK = make_mark("0123456789abcdef")
 

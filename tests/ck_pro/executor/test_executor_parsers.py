@@ -18,7 +18,8 @@ from ck_pro.executor import CodeExecutor
 from ck_pro.executor.calls.descriptions import Handles, describe_error, describe_function
 from ck_pro.executor.calls.step_calls import CancelledCalls, StepCalls
 from ck_pro.executor.results import read_done
-from ck_pro.executor.worker import stubs, wire
+from ck_pro.executor.worker import wire
+from ck_pro.executor.worker.code import stubs
 from ck_pro.executor.worker.values import encode
 
 extract = CodeExecutor.extract_code

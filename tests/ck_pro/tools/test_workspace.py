@@ -22,7 +22,7 @@ from ck_pro.agent_settings import ExecutorSettings
 from ck_pro.approval import RuleApprover
 from ck_pro.exceptions import ConfigError, ToolError
 from ck_pro.executor import CodeResult
-from ck_pro.executor.worker.commands import Command, HeadAndTail
+from ck_pro.executor.worker.code.commands import Command, HeadAndTail
 from ck_pro.executor.zygotes import _zygotes
 from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import Reply
@@ -337,7 +337,7 @@ def test_there_is_a_limit_to_background_commands(tmp_path: Path) -> None:
 
 def test_elsewhere_a_command_watches_its_worker(tmp_path: Path) -> None:
     code = (
-        "import os, sys\nfrom ck_pro.executor.worker.commands import Command\n"
+        "import os, sys\nfrom ck_pro.executor.worker.code.commands import Command\n"
         "c = Command('sleep 7011', sys.argv[1], leash=True)\nprint(c.process.pid, flush=True)\n"
         "os.kill(os.getpid(), 9)"
     )

@@ -18,7 +18,8 @@ from .asserts import Asserts
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_PROGRAM = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+"""The folder of the worker's own modules."""
 _MAX_MESSAGE = 10_000
 _MAX_TRACEBACK = 20_000
 _MAX_CHAINED = 20
@@ -231,7 +232,7 @@ def _remove_worker_frames(report: traceback.TracebackException) -> None:
     pending, seen = [report], {id(report)}
     while pending:
         one = pending.pop()
-        kept = [frame for frame in one.stack if not frame.filename.startswith(_HERE)]
+        kept = [frame for frame in one.stack if not frame.filename.startswith(_PROGRAM)]
         one.stack = traceback.StackSummary.from_list(kept)
         others = (one.__cause__, one.__context__, *(getattr(one, "exceptions", None) or ()))
         for other in others:
