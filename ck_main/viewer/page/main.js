@@ -5,9 +5,10 @@ import { Compare } from './compare.js';
 import { canPost, follow, getJson, loadRuns, namedSources, rowsOf } from './data.js';
 import { KeyHelp, useKeys } from './keys.js';
 import { Pending } from './parts.js';
-import { compareHash, go, parseRoute, runHash, runsHash } from './route.js';
+import { compareHash, go, parseRoute, runHash, runsHash, trainingHash } from './route.js';
 import { Run } from './run.js';
 import { Runs } from './runs.js';
+import { Training } from './training.js';
 
 function useRoute() {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
@@ -83,7 +84,8 @@ function Bar({ route, rows, lost, help }) {
       event.preventDefault();
       document.querySelector('#main a, #main [tabindex="0"], #main button')?.focus();
     }}>Skip to the content</a>
-    <nav aria-label="Pages">${link('runs', '#/', 'Runs')}${canPost && link('compare', compareHash({}), 'Compare')}</nav>
+    <nav aria-label="Pages">${link('runs', '#/', 'Runs')}${canPost && link('compare', compareHash({}), 'Compare')}${canPost
+      && link('training', trainingHash({}), 'Training data')}</nav>
     ${canPost && html`<${Search} route=${route} />`}
     <span class="bar-end">
       <span role="status" class="live-state">${lost ? html`<span class="mark bad">not connected</span>` : live > 0
@@ -94,7 +96,7 @@ function Bar({ route, rows, lost, help }) {
 }
 
 function titleOf(route, rows) {
-  if (route.name !== 'run') return route.name === 'compare' ? 'Compare outputs' : 'Runs';
+  if (route.name !== 'run') return { compare: 'Compare outputs', training: 'Training data' }[route.name] || 'Runs';
   const row = rows?.find((one) => one.key === route.key);
   return [route.call !== undefined && `Call ${route.call}`, route.step !== undefined && `Step ${route.step}`,
     row ? row.id : 'Run'].filter(Boolean).join(' · ');
@@ -115,6 +117,7 @@ function App() {
   if (!rows) view = html`<main id="main"><h1 class="hidden-text">Runs</h1><${Pending} error=${error} /></main>`;
   else if (route.name === 'run') view = html`<${Run} route=${route} sources=${info.sources} />`;
   else if (route.name === 'compare') view = html`<${Compare} rows=${rows} info=${info} params=${route.params} />`;
+  else if (route.name === 'training') view = html`<${Training} rows=${rows} info=${info} params=${route.params} />`;
   else view = html`<${Runs} rows=${rows} info=${info} params=${route.params} />`;
   return html`<${Bar} route=${route} rows=${rows} lost=${lost} help=${() => setHelp(true)} />${view}
     ${help && html`<${KeyHelp} close=${() => setHelp(false)} />`}`;

@@ -2,7 +2,7 @@
 
 const TEXT = encodeURIComponent;
 
-/** {name: 'runs'|'run'|'compare', ...} of a hash. */
+/** {name: 'runs'|'run'|'compare'|'training', ...} of a hash. */
 export function parseRoute(hash) {
   const [path, query = ''] = hash.replace(/^#/, '').split('?');
   const params = Object.fromEntries(new URLSearchParams(query));
@@ -19,7 +19,7 @@ export function parseRoute(hash) {
       name: 'run', key, sid, step: number(step), call: word === 'call' ? number(call) : undefined, params,
     };
   }
-  return { name: parts[0] === 'compare' ? 'compare' : 'runs', params };
+  return { name: ['compare', 'training'].includes(parts[0]) ? parts[0] : 'runs', params };
 }
 
 function queryOf(params) {
@@ -33,6 +33,10 @@ export function runsHash(params = {}) {
 
 export function compareHash(params) {
   return `#/compare${queryOf(params)}`;
+}
+
+export function trainingHash(params) {
+  return `#/training${queryOf(params)}`;
 }
 
 /** The link to a run, session, step or model call. */

@@ -187,3 +187,26 @@ def test_an_error_of_saving_is_shown_and_the_text_stays(
     [label] = LabelFile(tmp_path / "a.labels.jsonl").current().values()
     assert label.reply is not None
     assert label.reply.tool_calls[0]["function"]["arguments"] == {"a": 1, "b": 41}
+
+
+def test_the_page_of_training_data_obeys_labels(page: Page, app: LocalApp, tmp_path: Path) -> None:
+    run = outline(page, "sum")
+    show(page, app, run["key"])
+    labels(page, "run").get_by_role("button", name="Bad").click()
+    expect(labels(page, "run").get_by_role("button", name="Bad")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.get_by_role("link", name="Training data").click()
+    rows = page.get_by_role("region", name="step")
+    expect(page.get_by_label("Sums")).to_contain_text("Rows")
+    expect(rows.filter(has_text="capital").first).to_be_visible()
+    expect(rows.filter(has_text="sum,")).to_have_count(0)
+    expect(page.get_by_text("bad by label")).to_be_visible()
+    page.get_by_label("Labels").select_option("ignored")
+    expect(rows.filter(has_text="sum,")).to_have_count(2)
+    page.get_by_label("Labels").select_option("obeyed")
+    page.get_by_label("Format").select_option("kto")
+    rejected = rows.filter(has_text="sum,").first.get_by_text("rejected")
+    expect(rejected).to_be_visible()
+    rows.filter(has_text="sum,").first.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="sum")).to_be_visible()
