@@ -11,7 +11,6 @@ from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
 )
-from ck_pro.agent.arguments import check_extra_info, check_types, prepare_session
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
 from ck_pro.agent.by_hand.reply_guide import AgentReplyGuide
 from ck_pro.agent.prompts import prompt_values
@@ -24,7 +23,15 @@ from ck_pro.agent.run_end import (
     should_propagate,
 )
 from ck_pro.agent.steps import actions_of, decide_and_act, end_result, forms, next_step, resume_step
-from ck_pro.agent.turns import end_session, open_turn, record_turn
+from ck_pro.agent.turns import (
+    check_extra_info,
+    check_types,
+    end_session,
+    open_turn,
+    prepare_session,
+    record_turn,
+    suspend_run,
+)
 from ck_pro.agent.typed_actions import carry_out, is_typed
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import describe
@@ -44,7 +51,6 @@ from ck_pro.events.journal_events import (
     FinishData,
     ObservationData,
     ParsedReply,
-    SuspendedData,
 )
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
@@ -285,13 +291,7 @@ class MultiStepAgent(AgentSettings):
         Args:
             session: the session that was passed to `run(session=..., stream=True)`.
         """
-        run = run_of(session)
-        lease = run.suspend_environment()
-        self.end_run(session)
-        run.record(EventKind.SUSPENDED, SuspendedData(lease=lease))
-        run.close()
-        run.mark_ended()
-        session.run = None
+        suspend_run(self, session)
 
     # --- the loop --------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ from urllib.parse import quote
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError, ModelRefused
 from ck_pro.model.backends.abandonable import call_abandonable
-from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply, split_reasoning
+from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply
 from ck_pro.model.backends.function import FunctionBackend, FunctionPrompt
 from ck_pro.model.backends.reply_bounds import Bounds
 from ck_pro.model.backends.targets import Access, check_target, open_target
 from ck_pro.model.budget import Price, price_of
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
 from ck_pro.model.shorten import estimate_tokens, fit
-from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage
+from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage, split_reasoning
 
 
 class LLM(KwargsInitializable):

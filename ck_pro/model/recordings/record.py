@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
-from ck_pro.model.backends.backend import Backend, ChatRequest, split_reasoning
+from ck_pro.model.backends.backend import Backend, ChatRequest
 from ck_pro.model.recordings.elements import normalise, template_reply
 from ck_pro.model.recordings.recording import (
     KEY_FIELDS,
@@ -23,7 +23,7 @@ from ck_pro.model.recordings.recording import (
     line_of,
     reply_key,
 )
-from ck_pro.model.types import RawReply
+from ck_pro.model.types import RawReply, split_reasoning
 
 _WRITING = threading.Lock()
 _known: dict[Path, tuple[tuple[int, int], Recording]] = {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_pro.model.backends.backend import split_reasoning
+from ck_pro.model.types import split_reasoning
 
 
 @pytest.mark.parametrize(
