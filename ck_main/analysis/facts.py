@@ -16,8 +16,6 @@ from ck_pro.trajectory.reading.attempts import (
     Try,
     agent_of,
     final_results,
-    nested_sessions,
-    sid_of,
     status_of,
     tries_of,
     value_at,
@@ -30,6 +28,7 @@ from ck_pro.trajectory.reading.sources import (
     read_records,
     unreadable,
 )
+from ck_pro.trajectory.reading.tree import Visit, visits
 
 MEASURES = ("steps", "calls", "tokens", "money", "seconds")
 """The quantities of a run: steps of all agents, model calls, tokens, USD, wall time."""
@@ -121,7 +120,7 @@ def _runs_of(record: Record, by: Sequence[str], score_from: str, good: float) ->
 def _facts(attempt: Try, by: Sequence[str], good: float) -> RunFacts:
     row, session = attempt.row, attempt.session
     walk = _Walk()
-    walk.session(session, ())
+    walk.session(session)
     info = session.get("info")
     info = info if isinstance(info, Mapping) else {}
     score = attempt.score if attempt.score is None or math.isfinite(attempt.score) else None
@@ -220,60 +219,49 @@ class _Walk:
     steps: int = 0
     calls: int = 0
     used: dict[str, float] = field(default_factory=dict)
+    cached: float | None = 0.0
+    """None if it is unknown for a call."""
     money: float | None = None
     unpriced: bool = False
-    known: set[str] = field(default_factory=set)
+    codes: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def session(self, session: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        sid = sid_of(session)
-        if sid in self.known:
-            return
-        self.known.add(sid)
-        path = (*path, agent_of(session, len(path)))
-        self.agents.append(path[-1])
-        codes: dict[str, int] = {}
-        for number, step in enumerate(session.get("steps") or ()):
-            if isinstance(step, Mapping):
-                self._step(step, number, sid, path, codes)
+    def session(self, session: Mapping[str, Any]) -> None:
+        """Visit a session and those of its sub-agents."""
+        known: set[str] = set()
+        for visit in visits(session):
+            place = visit.place
+            if place.sid not in known:
+                known.add(place.sid)
+                self.agents.append(place.path[-1])
+            if visit.ended:
+                self.moments.append(self._moment(visit))
+            else:
+                self._count(visit.step)
 
-    def _step(
-        self,
-        step: Mapping[str, Any],
-        number: int,
-        sid: str,
-        path: tuple[str, ...],
-        codes: dict[str, int],
-    ) -> None:
+    def _count(self, step: Mapping[str, Any]) -> None:
         self.steps += 1
         action, plan, end = (_part(step, name) for name in ("action", "plan", "end"))
         for part in (plan, action, *_calls(action), *_calls(end), end):
             self._call(part)
-        failed = ""
-        for nested in nested_sessions(action):
-            self.session(nested, path)
-            status = status_of(nested)
-            if status != "done":
-                reason = value_at(nested, "info.stop_reason") or status
-                name = agent_of(nested, len(path))
-                failed = f"{name} ended with {reason}: {value_at(nested, 'info.message') or ''}"
+
+    def _moment(self, visit: Visit) -> Moment:
+        step, place = visit.step, visit.place
+        action, plan = _part(step, "action"), _part(step, "plan")
         code = str(action.get("code") or "").strip()
-        seen = codes.get(code) if code else None
-        codes[code] = number
-        observation = action.get("observation")
-        page = action.get("web_state_before")
-        self.moments.append(
-            Moment(
-                agent="/".join(path),
-                sid=sid,
-                step=number,
-                error=_error_of(action),
-                unreadable=str(action.get("unreadable") or plan.get("unreadable") or ""),
-                repeats=seen,
-                failed=failed.rstrip(": "),
-                code=code,
-                text=lambda: observation_text(observation) if observation is not None else "",
-                page=lambda: str(value_at(page, "current_accessibility_tree") or ""),
-            )
+        seen = self.codes.get((place.sid, code)) if code else None
+        self.codes[place.sid, code] = visit.index
+        observation, page = action.get("observation"), action.get("web_state_before")
+        return Moment(
+            agent="/".join(place.path),
+            sid=place.sid,
+            step=visit.index,
+            error=_error_of(action),
+            unreadable=str(action.get("unreadable") or plan.get("unreadable") or ""),
+            repeats=seen,
+            failed=_failed_call(visit),
+            code=code,
+            text=lambda: observation_text(observation) if observation is not None else "",
+            page=lambda: str(value_at(page, "current_accessibility_tree") or ""),
         )
 
     def _call(self, part: Mapping[str, Any]) -> None:
@@ -283,12 +271,15 @@ class _Walk:
         self.calls += 1
         info = part.get("llm_info")
         if not isinstance(info, Mapping):
-            self.unpriced = True
+            self.unpriced, self.cached = True, None
             return
         usage = info.get("usage")
-        for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
-            value = _number(usage.get(name)) if isinstance(usage, Mapping) else None
-            self.used[name] = self.used.get(name, 0.0) + (value or 0.0)
+        usage = usage if isinstance(usage, Mapping) else {}
+        for name in ("prompt_tokens", "completion_tokens"):
+            self.used[name] = self.used.get(name, 0.0) + (_number(usage.get(name)) or 0.0)
+        cached = None if usage.get("estimated") else _number(usage.get("cached_tokens"))
+        known = None if cached is None else self.cached
+        self.cached = None if known is None or cached is None else known + cached
         cost = _number(info.get("cost"))
         if cost is None:
             self.unpriced = True
@@ -311,8 +302,20 @@ class _Walk:
             "seconds": _number(info.get("duration")),
             "prompt_tokens": prompt,
             "completion_tokens": reply,
-            "cached_tokens": self.used.get("cached_tokens"),
+            "cached_tokens": self.cached if self.calls else None,
         }
+
+
+def _failed_call(visit: Visit) -> str:
+    """Say how the last sub-agent that failed in a step ended."""
+    for nested in reversed(visit.nested):
+        status = status_of(nested)
+        if status != "done":
+            name = agent_of(nested, visit.place.depth + 1)
+            reason = value_at(nested, "info.stop_reason") or status
+            message = value_at(nested, "info.message") or ""
+            return f"{name} ended with {reason}: {message}".rstrip(": ")
+    return ""
 
 
 def _part(step: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -40,6 +40,7 @@ from ck_pro.ranking import Ranking
 from ck_pro.run_context import RunContext
 from ck_pro.session.acted import Acted, acted_in
 from ck_pro.session.goals import Task
+from ck_pro.session.html_form import session_html
 from ck_pro.session.observed import observation_text
 from ck_pro.session.row_form import fill_session, mapping_in, row_step, session_in
 from ck_pro.session.rows import (
@@ -462,6 +463,10 @@ class AgentSession:
         if unreadable := self.unreadable():
             info["unreadable"] = unreadable
         return {"id": self.id, "info": info, "task": self.task, "steps": self.full_steps()}
+
+    def _repr_html_(self) -> str:
+        """Show the session in a notebook."""
+        return session_html(self)
 
     def full_steps(self) -> Sequence[Step]:
         """Return the steps of an output row, with the sessions of the sub-agents."""

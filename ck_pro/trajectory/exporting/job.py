@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.exporting.filters import FilterSettings
+from ck_pro.trajectory.exporting.html_form import report_html
 from ck_pro.trajectory.formats.export_format import ExportFormat
 from ck_pro.trajectory.formats.layout import Columns, ImageMode, Reasoning
 from ck_pro.trajectory.reading.sources import check_inputs
@@ -103,6 +104,10 @@ class Report:
     lost_labels: list[str] = field(default_factory=list)
     label_problems: int = 0
     unused_labels: list[tuple[Path, int]] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        """Show the counts and the first rows in a notebook."""
+        return report_html(self)
 
 
 def check_settings(settings: ExportSettings) -> None:
