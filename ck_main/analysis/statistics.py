@@ -16,6 +16,7 @@ from typing import Any
 LEVEL = 0.95
 """Confidence level of all intervals."""
 RESAMPLES = 2000
+FLIPS = 9999
 SEED = 20231
 """Seed of all resampling, so that the same input gives the same numbers."""
 MAX_UNITS = 400
@@ -90,7 +91,7 @@ def bootstrap(
     statistic: Statistic,
     *,
     level: float = LEVEL,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
     seed: int = SEED,
 ) -> Interval | None:
     """Return a statistic of column sums with its BCa bootstrap interval (Efron 1987).
@@ -102,6 +103,7 @@ def bootstrap(
     Args:
         rows: one row per independent unit, such as a task.
         statistic: a smooth function of the column sums.
+        resamples: default: `RESAMPLES`.
 
     Returns:
         None for fewer than two rows.
@@ -116,7 +118,8 @@ def bootstrap(
     drawn = sorted(
         found
         for found in (
-            _at(_sums(rng.choices(units, k=len(units))), statistic) for _ in range(resamples)
+            _at(_sums(rng.choices(units, k=len(units))), statistic)
+            for _ in range(resamples or RESAMPLES)
         )
         if math.isfinite(found)
     )
@@ -216,12 +219,15 @@ def agresti_min(only_a: int, only_b: int, total: int, level: float = LEVEL) -> I
     return Interval(value, max(-1.0, centre - width), min(1.0, centre + width), "agresti-min")
 
 
-def sign_flip(differences: Sequence[float], *, resamples: int = 9999, seed: int = SEED) -> float:
+def sign_flip(
+    differences: Sequence[float], *, resamples: int | None = None, seed: int = SEED
+) -> float:
     """Return the two-sided p-value of a paired randomisation test of the mean difference.
 
     If the two sides are alike, each difference could as well have the other sign (Fisher 1935).
     Above `MAX_UNITS` pairs, signs of groups of pairs are flipped, as in `bootstrap`.
     """
+    resamples = resamples or FLIPS
     rng = random.Random(seed)
     units = [unit[0] for unit in _units([(d,) for d in differences], rng) if unit[0] != 0]
     observed = abs(math.fsum(units)) * (1 - 1e-12)

@@ -58,6 +58,7 @@ def test_json_has_everything(outputs: tuple[str, str], capsys: pytest.CaptureFix
     assert found["a"]["distributions"]["tokens"]["median"] == 110
 
 
+@pytest.mark.integration
 def test_plots_are_files_of_their_form(outputs: tuple[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "plots"
     assert analyze.main([*outputs, "--plots", str(folder)]) == 0

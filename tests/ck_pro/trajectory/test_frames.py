@@ -17,6 +17,7 @@ from ck_pro.session import AgentSession
 from ck_pro.trajectory import load
 from ck_pro.trajectory.frames import CALL_COLUMNS, ROW_COLUMNS, STEP_COLUMNS
 
+pytestmark = pytest.mark.integration
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m\u202e\ud800"
 
 
