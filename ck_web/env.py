@@ -110,7 +110,7 @@ class WebEnv(Environment):
                 browser.refresh()
             state = browser.state
             lines = [f"URL: {state.step_url}", self._page_text(), *self._footer()]
-            lines += [browser.picture_text] if state.boxed_screenshot else []
+            lines += [browser.screenshots.text] if state.boxed_screenshot else []
             text = "\n".join(lines)
             return BrowserObservation(text=text, url=state.step_url, image=state.boxed_screenshot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ck_pro.computer import picture_size
 from ck_pro.events import BrowserAction
 from ck_pro.events.journal_events import PictureData
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
@@ -25,11 +24,12 @@ from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
 from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
+from ck_web.browser.screenshots import Screenshots
 from ck_web.page.changes import FieldValues, field_values, lost_values, page_change
 from ck_web.page.notices import mostly_visual
 from ck_web.page.page_text import lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url
-from web_server.contract import Observation, ObserveOptions, PerformAction, Region
+from web_server.contract import Observation, ObserveOptions, PerformAction
 
 _log = logging.getLogger(__name__)
 _MESSAGE_LENGTH = 300
@@ -68,8 +68,7 @@ class Browser:
         state: its last known state.
         pending: what happened since the last observation, one line each.
         unchanged: how many actions in a row had no effect.
-        picture_scale: pixels of the model's screenshots per CSS pixel; points are mapped back.
-        picture_text: a line about the last screenshot.
+        screenshots: when observations have a screenshot, and of what.
         reconnected: whether it is the suspended browser.
 
     Raises:
@@ -88,17 +87,13 @@ class Browser:
         setting: str,
         approve: Callable[[BrowserAction], BrowserAction | None],
     ):
-        self.config, self.workdir, self.pictures = config, workdir, pictures
+        self.config, self.workdir = config, workdir
         self.state = WebState(
             target_url=full_url(target_url), curr_screenshot_mode=config.use_screenshot
         )
         self.pending: list[str] = []
         self.unchanged = 0
-        self.picture_scale = 1.0
-        self.picture_text = ""
-        self._marks = config.screenshot_boxed
-        self._region: Sequence[float] | None = None
-        self._pictured_url: str | None = None
+        self.screenshots = Screenshots(config, pictures)
         self.lease = BrowserLease(config, keep_after_exit, setting)
         self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
@@ -168,7 +163,7 @@ class Browser:
             self.lease.open()
             client, sandbox = self.lease.client, self.lease.sandbox
             assert sandbox is not None
-            self._set_picture_scale(sandbox.features)
+            self.screenshots.set_scale(sandbox.features)
             if self.config.sandbox_id and self._open_current(sandbox.id):
                 return
             page_id, seen = client.open_page(sandbox.id, self.state.target_url)
@@ -201,7 +196,7 @@ class Browser:
     def _reconnect(self, suspended: Mapping[str, Any]) -> bool:
         if not self.lease.reconnect(suspended):
             return False
-        self._set_picture_scale(suspended.get("features") or ())
+        self.screenshots.set_scale(suspended.get("features") or ())
         ids = {"browser_id": suspended["browserId"], "page_id": suspended["pageId"]}
         state, self.state = self.state, replace(self.state, **ids)
         try:
@@ -215,11 +210,6 @@ class Browser:
         self.state = replace(self.state, downloaded_file_path=self.downloads.copies)
         self.apply(seen)
         return True
-
-    def _set_picture_scale(self, features: Collection[str]) -> None:
-        if "pictures" in features:  # older servers do not scale screenshots
-            size = (self.config.viewport_width, self.config.viewport_height)
-            self.picture_scale = picture_size(*size, self.config.picture_side)[0] / size[0]
 
     def _refusal(self, seen: Observation) -> str:
         return self.lease.refusal(str(seen.refused.get("place")), bool(seen.refused.get("private")))
@@ -262,10 +252,9 @@ class Browser:
 
     def refresh(self) -> None:
         """Observe the page, with a screenshot if `pictures` asks for one."""
-        asked = self.state.curr_screenshot_mode and self.pictures != "off"
-        pictured = self.pictures == "on" or asked
-        automatic = self.pictures == "auto" and not pictured
-        with_picture = self._picture_options()
+        pictured = self.screenshots.are_on(self.state.curr_screenshot_mode)
+        automatic = self.screenshots.mode == "auto" and not pictured
+        with_picture = self.screenshots.options(self.state.step_url)
         seen = self.observe(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
         if automatic and self._needs_picture(seen):
             pictured, first = True, seen
@@ -277,31 +266,9 @@ class Browser:
             seen = seen.model_copy(update=happened)
         self.apply(seen)
         if pictured:
-            self.picture_text = self._described(seen)
-            self._region, self._pictured_url = None, seen.url
-        if not pictured:  # older servers always send one
+            self.screenshots.record(seen.url)
+        else:  # older servers always send one
             self.state = replace(self.state, boxed_screenshot="")
-
-    def _picture_options(self) -> ObserveOptions:
-        """Return the options for a screenshot; the first one of a document must be steady."""
-        steady = self._pictured_url != self.state.step_url
-        options: dict[str, Any] = {"imageFormat": "jpeg", "steady": steady}
-        options["imageMax"] = self.config.picture_side
-        options["screenshot"] = "boxed" if self._marks and not self._region else "plain"
-        if self._region is not None:
-            x, y, width, height = (side / self.picture_scale for side in self._region)
-            options["region"] = Region(x=x, y=y, width=width, height=height)
-        return LEAN.model_copy(update=options)
-
-    def _described(self, seen: Observation) -> str:
-        """Return the line for the model about the screenshot."""
-        if self._region is not None:
-            x, y, width, height = self._region
-            return f"Screenshot: only the {width:g}x{height:g} pixels at {x:g},{y:g}, enlarged"
-        width, height = picture_size(
-            self.config.viewport_width, self.config.viewport_height, self.config.picture_side
-        )
-        return f"Screenshot: {width} x {height} pixels"
 
     def _needs_picture(self, seen: Observation) -> bool:
         return self.without_effect or mostly_visual(seen.yaml, seen.elements, seen.viewport)
@@ -430,10 +397,9 @@ class Browser:
             region: x, y, width and height of the part that the next screenshot shows enlarged.
         """
         self.state = replace(self.state, curr_screenshot_mode=shown)
-        self._marks = self.config.screenshot_boxed if marks is None else marks
-        self._region = region
+        self.screenshots.choose(marks, region)
         result = f"screenshots are {'on' if shown else 'off'} from the next observation on"
-        if self.pictures == "off" and shown:
+        if self.screenshots.mode == "off" and shown:
             result = "this run shows no screenshots"
         if not path:
             return result
@@ -538,7 +504,7 @@ class Browser:
 
     def _on_page(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a request with points of the page instead of the screenshot's."""
-        scale = self.picture_scale
+        scale = self.screenshots.scale
         if scale == 1:
             return fields
         for name in ("x", "y", "deltaX", "deltaY"):

@@ -61,7 +61,7 @@ class ComputerEnv(WebEnv):
         config = self.config
         size = (config.viewport_width, config.viewport_height)
         self.view = ScreenView(*size, max_side=config.picture_side)
-        self._browser.picture_scale = self.view.scale
+        self._browser.screenshots.scale = self.view.scale
 
     def observe(self) -> ComputerObservation:
         """Return the current screen, with what happened since the last call."""
