@@ -122,7 +122,7 @@ function Correction({ original, value, save, close }) {
   const rows = Math.round(Math.min(30, Math.max(6, ...longest) + 1));
   return html`<form class="label-form" onSubmit=${(event) => { event.preventDefault(); done(); }}>
     <div class="correction">
-      <div><h4>Recorded reply</h4><${InertText} value=${recorded || 'no text'} lines=${30} />
+      <div><strong>Recorded reply</strong><${InertText} value=${recorded || 'no text'} lines=${30} />
         ${recordedCalls && html`<${InertText} value=${recordedCalls} lines=${30} name="Recorded tool calls" />`}</div>
       <div><label>Corrected reply <textarea ref=${field} class="mono" spellcheck=${false} rows=${rows} value=${text}
           onInput=${(event) => setText(event.target.value)} onKeyDown=${keys}></textarea></label>
@@ -135,12 +135,10 @@ function Correction({ original, value, save, close }) {
       <button type="button" onClick=${close}>Cancel</button><span class="muted">Ctrl+Enter saves</span></div></form>`;
 }
 
-function Editor({ target, original, label, path }) {
-  const [open, setOpen] = useState('');
+/** {send(changes, then), busy, error}: saves changes of a label at once. */
+function useSaving(path, target) {
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
-  const level = levelOf(target);
-  const buttons = useRef(null);
   const send = async (changes, then) => {
     if (busy) return;
     setBusy(true);
@@ -154,6 +152,14 @@ function Editor({ target, original, label, path }) {
     }
     setBusy(false);
   };
+  return { send, busy, error };
+}
+
+function Editor({ target, original, label, path }) {
+  const [open, setOpen] = useState('');
+  const { send, busy, error } = useSaving(path, target);
+  const level = levelOf(target);
+  const buttons = useRef(null);
   const choose = (verdict) => { send({ label: label.label === verdict ? null : verdict }); };
   const close = () => {
     setOpen('');

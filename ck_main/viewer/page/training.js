@@ -27,7 +27,7 @@ function Lengths({ preview }) {
   return html`<${Section} title="Tokens per row (estimated)">
     <${Facts} name="Tokens" facts=${['median', 'p90', 'max'].map((name) => [name, count(preview.tokens[name])])} />
     <table class="plain lengths"><caption class="hidden-text">Rows by number of tokens</caption>
-      <thead class="hidden-text"><tr><th scope="col">Tokens</th><th scope="col">Rows</th><th></th></tr></thead>
+      <thead class="hidden-text"><tr><th scope="col">Tokens</th><th scope="col">Rows</th><th scope="col">Share</th></tr></thead>
       <tbody>${preview.histogram.map(([low, high, number]) => html`<tr key=${low}>
         <th scope="row" class="number">${count(low)} – ${count(high - 1)}</th><td class="number">${count(number)}</td>
         <td class="wide"><span class="length-bar" style=${{ width: `${(100 * number) / most}%` }}></span></td></tr>`)}
@@ -54,7 +54,7 @@ function Row({ row, keyOf }) {
   const { metadata } = row;
   const label = metadata.corrected ? 'corrected' : metadata.label || metadata.chosen_label;
   const key = keyOf(metadata.task_id);
-  const name = `${metadata.task_id}, ${metadata.agent}, step ${metadata.step}, ${metadata.phase}`;
+  const name = `${row.row + 1}. ${metadata.task_id}, ${metadata.agent}, step ${metadata.step}, ${metadata.phase}`;
   const context = row.segments.filter((one) => one.use === 'context');
   const rest = row.segments.filter((one) => one.use !== 'context');
   return html`<section class="part" aria-label=${name}><header><h3>${key ? html`<a
@@ -93,7 +93,8 @@ export function Training({ rows, info, params }) {
   useEffect(() => () => invalidate('/api/preview'), []); // labels may change before the next visit
   const change = (more) => go(trainingHash({ ...params, ...more }), { replace: true });
   const source = sources[Number(params.source) || 0]?.name;
-  const keys = useMemo(() => new Map(rows.filter((row) => row.source === source).map((row) => [row.id, row.key])), [rows]);
+  const keys = useMemo(() => new Map(rows.filter((row) => row.source === source).map((row) => [row.id, row.key])),
+    [rows, source]);
   return html`<main class="scroll training" id="main"><h1>Training data</h1>
     <${Choices} params=${params} sources=${sources} change=${change} />
     ${!preview ? html`<${Pending} error=${error} />` : html`
