@@ -13,6 +13,7 @@ from ck_main.output.output_files import folder_of
 from ck_main.tasks.dataset import safe_name
 from ck_pro.exceptions import InputError
 from ck_pro.journal import is_journal
+from ck_pro.trajectory.labels import is_label_file
 from ck_pro.trajectory.reading.sources import check_inputs
 
 ROWS_SUFFIX = ".jsonl"
@@ -57,7 +58,8 @@ def sources_of(paths: Sequence[Path]) -> list[Source]:
         InputError: a path does not exist or cannot be read, is binary, or has no journal.
     """
     found: dict[Path, Source] = {}
-    for given in paths:
+    runs = [path for path in paths if not is_label_file(path)] or paths
+    for given in runs:  # `runs/*.jsonl` also names the label files
         source = _source(given)
         found.setdefault(source.path, source)
     return list(found.values())

@@ -124,8 +124,8 @@ def check_settings(settings: ExportSettings) -> None:
     ):
         raise InputError("--label and --unlabelled drop need --labels FILE")
     output = settings.output
-    for path in settings.inputs:
-        if output.exists() and output.samefile(path):
+    for path in (*settings.inputs, *settings.filters.labels):
+        if output.exists() and path.exists() and output.samefile(path):
             raise InputError(f"--output {output} is also an input; name another file")
 
 

@@ -33,7 +33,7 @@ def label_file_of(path: Path) -> Path:
     The journal of a task in a run's folder belongs to the run. A journal on its own has its file
     beside its folder.
     """
-    path = path.resolve()
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - keeps the name of a symbolic link
     if not path.is_dir():
         return path.with_name(f"{path.name.removesuffix('.jsonl')}{SUFFIX}")
     run = path
@@ -54,7 +54,7 @@ def unused_label_files(inputs: Iterable[Path], used: Iterable[Path]) -> list[tup
     found = {path: label_file_of(path) for path in inputs}
     out: dict[Path, int] = {}
     for path in found.values():
-        if path not in known and path.is_file():
+        if path.resolve() not in known and path.is_file():
             with suppress(InputError):
                 out[path] = len(LabelFile(path).current())
     return [(_near(path), count) for path, count in out.items() if count]

@@ -7,7 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ck_pro.exceptions import ParseError
 from ck_pro.journal import LazyList
+from ck_pro.language.parsing import parse_thought_code
+from ck_pro.trajectory.labels.label import Reply
 from ck_pro.trajectory.labels.label_set import Decision, Labels, call_facts
 from ck_pro.trajectory.labels.tool_check import tool_call_problem
 from ck_pro.trajectory.reading.attempts import Try, agent_of, sid_of, value_at
@@ -109,7 +112,24 @@ def _part(part: Mapping[str, Any], decision: Decision) -> Mapping[str, Any] | No
     info |= {"tool_calls": list(reply.tool_calls)} if reply.tool_calls else {}
     info |= {"reasoning": reply.reasoning} if reply.reasoning else {}
     kept = {k: v for k, v in part.items() if k not in ("unreadable", "error")}
-    return {**kept, "llm_output": reply.content, "llm_info": info}
+    parsed = {k: v for k, v in _parsed(reply).items() if k in kept}
+    return {**kept, **parsed, "llm_output": reply.content, "llm_info": info}
+
+
+def _parsed(reply: Reply) -> dict[str, str]:
+    """Return thought and code of a corrected reply, as an agent parses it."""
+    if not reply.tool_calls:
+        try:
+            parsed = parse_thought_code(reply.content)
+            return {"thought": parsed["thought"], "code": parsed["code"]}
+        except ParseError:
+            return {"thought": reply.content, "code": ""}
+    calls = []
+    for call in reply.tool_calls:
+        function = call["function"]
+        arguments = ", ".join(f"{k}={v!r}" for k, v in function["arguments"].items())
+        calls.append(f"{function['name']}({arguments})")
+    return {"thought": reply.content, "code": "\n".join(calls)}
 
 
 def _with_calls(

@@ -212,3 +212,10 @@ def test_calls_have_the_numbers_of_their_row(given_events: list[tuple[str, bool]
     replies = [e["data"]["output"] for e in events if e["kind"] == "model_call"]
     numbers = numbers_in_row(events[2:])
     assert {replies[n]: number for n, number in numbers.items()} == in_row
+
+
+def test_label_files_among_the_inputs_are_not_runs(runs: Path, tmp_path: Path) -> None:
+    """`ck-pro view runs/*.jsonl` also names them."""
+    labels = tmp_path / "a.labels.jsonl"
+    labels.write_text('{"label": "good", "id": "sum"}\n')
+    assert [s.path for s in sources_of([runs, labels])] == [runs]

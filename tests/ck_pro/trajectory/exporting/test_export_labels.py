@@ -499,3 +499,69 @@ def test_no_excluded_call_is_exported_and_the_sums_agree(
                      "step": m["step"], "call": {"plan": 0, "action": 1}[m["phase"]]}  # fmt: skip
             assert not any(all(facts[k] == v for k, v in t.items()) for t in gone)
             assert format_.name == "kto" or m["label"] != "bad"
+
+
+def test_a_corrected_action_is_parsed_again_for_whole_runs(plain: Path, tmp_path: Path) -> None:
+    call = call_of(plain, "sum", 0)
+    code = "Thought: I compute.\n```python\nprint(20 + 22)\n```"
+    labels = labelled(plain, {"target": target(call), "reply": code})
+    rows = rows_of("ckpro", tmp_path, "-i", plain, "--labels", labels)
+    action = next(r for r in rows if r["id"] == "sum")["session"]["steps"][0]["action"]
+    assert (action["llm_output"], action["thought"], action["code"]) == (
+        code, "I compute.", "print(20 + 22)")  # fmt: skip
+    atif = rows_of("atif", tmp_path, "-i", plain, "--labels", labels)
+    calls = [s["tool_calls"] for t in atif for s in t["steps"] if s.get("message") == code]
+    assert [c[0]["arguments"] for c in calls] == [{"code": "print(20 + 22)"}]
+    tools = {"tool_calls": [{"name": "add", "arguments": {"a": 1, "b": 2}}]}
+    labelled(plain, {"target": target(call), "reply": tools})
+    rows = rows_of("ckpro", tmp_path, "-i", plain, "--labels", labels)
+    action = next(r for r in rows if r["id"] == "sum")["session"]["steps"][0]["action"]
+    assert action["code"] == "add(a=1, b=2)" and '"add"' in action["llm_output"]
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whole_runs_stay_valid_under_any_labels(
+    samples: Samples, tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("whole")
+    found = all_calls(samples.good)
+    labels = LabelFile(folder / "l.jsonl")
+    for call in data.draw(st.lists(st.sampled_from(found), max_size=5)):
+        verdict = data.draw(st.sampled_from([None, "good", "bad", "exclude"]))
+        reply = data.draw(st.sampled_from([None, "fixed", "```python\nx = 1\n```"]))
+        level = data.draw(st.sampled_from(["call", "step", "session"]))
+        more = {"reply": reply} if level == "call" and reply else {}
+        labels.append(Label.of({"target": target(call, level=level), "label": verdict, **more}))
+    if not labels.path.exists():
+        labels.path.touch()
+    for format_ in ("atif", "ckpro"):
+        out = folder / f"{format_}.jsonl"
+        args = ["-f", format_, "-i", str(samples.good), "-o", str(out)]
+        assert main([*args, "--labels", str(labels.path)]) in (0, 1)
+        if out.read_bytes():
+            loaded(format_, out)
+
+
+def test_an_export_never_replaces_its_labels(
+    plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = labelled(plain, {"target": {"id": "sum"}, "label": "exclude"})
+    before = labels.read_bytes()
+    args = ["-f", "sft", "-i", plain, "--labels", labels, "-o", labels, "--force"]
+    assert main([str(a) for a in args]) == 2
+    assert "is also an input" in capsys.readouterr().err and labels.read_bytes() == before
+
+
+def test_rows_without_ids_can_be_labelled(tmp_path: Path) -> None:
+    """A session without an id is known by a hash."""
+    prompt = [{"role": "user", "content": "p"}]
+    steps = [{"action": {"llm_input": prompt, "llm_output": f"r{n}"}} for n in range(2)]
+    source = tmp_path / "r.jsonl"
+    source.write_text(json.dumps({"task": "t", "session": {"task": "t", "steps": steps}}) + "\n")
+    [call] = [c for c in all_calls(source) if c.step == 1]
+    where = {"id": "", "session": call.session_id, "run": call.session_id, "step": 1, "call": 0}
+    labels = labelled(source, {"target": where, "label": "exclude"})
+    rows = rows_of("sft", tmp_path, "-i", source, "--labels", labels)
+    assert [text(r["completion"]) for r in rows] == ["r0"]
