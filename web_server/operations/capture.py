@@ -49,7 +49,9 @@ async def capture(tab: Tab, options: ObserveOptions) -> Picture:
     if (region := options.region) is not None:
         longer = max(region.width, region.height)
         scale = min(_MAX_ZOOM, (options.imageMax or longer) / longer)
-        arguments["clip"] = {**region.model_dump(), "scale": scale}
+        left, top = await _scrolled(tab)  # the clip counts from the top left of the document
+        place = {"x": left + region.x, "y": top + region.y}
+        arguments["clip"] = {**region.model_dump(), **place, "scale": scale}
     data = await (_steady if options.steady else _screenshot)(tab, arguments)
     if region is None and options.imageMax is not None:
         return await asyncio.to_thread(_scaled, data, options.imageMax, options.imageFormat)
@@ -69,6 +71,13 @@ async def capture_small(tab: Tab, side: int) -> bytes:
 async def _screenshot(tab: Tab, arguments: dict[str, Any]) -> bytes:
     reply = await tab.page_handle.activity.cdp.send("Page.captureScreenshot", arguments)
     return base64.b64decode(reply["data"])
+
+
+async def _scrolled(tab: Tab) -> tuple[float, float]:
+    """Return how far the document is scrolled right and down, in CSS pixels."""
+    metrics = await tab.page_handle.activity.cdp.send("Page.getLayoutMetrics")
+    viewport = metrics["cssVisualViewport"]
+    return viewport["pageX"], viewport["pageY"]
 
 
 async def _steady(tab: Tab, arguments: dict[str, Any]) -> bytes:

@@ -20,6 +20,10 @@ PAGES["/pictured"] = """<!doctype html><title>Pictured</title><style>body { marg
     <script>let resized = 0; onresize = () => { resized += 1; document.title = 'resized' };
     matchMedia('(resolution: 1dppx)').onchange = () => { document.title = 'other resolution' };
     </script>"""
+PAGES["/pictured-far"] = """<!doctype html><title>Far</title><style>body { margin: 0;
+    height: 4000px } div { position: absolute; left: 100px; top: 2000px; width: 20px; height: 20px;
+    background: #000 } p { position: absolute; left: 400px; top: 2000px; color: #eee }</style>
+    <div></div><p>Here</p>"""
 PAGES["/late-picture"] = """<!doctype html><title>Late</title><style>body { margin: 0 }</style>
     <canvas id="c" width="400" height="300"></canvas><script>
     // a worker's message is no timer, so that settling does not wait for it
@@ -75,6 +79,18 @@ def test_a_part_is_enlarged_and_the_page_does_not_notice(client: Client) -> None
     assert dark_box(image_of(view)) == (40, 40, 120, 120)
     assert image_of(client.tree(screenshot="plain")).size == (1280, 720)
     assert client.tree(screenshot="none")["title"] == "Pictured"
+
+
+def test_a_part_of_a_scrolled_page_is_a_part_of_what_is_visible(client: Client) -> None:
+    client.open("/pictured-far")
+    client.act("scroll_to", text="Here")
+    scrolled = client.tree(screenshot="plain")
+    dot = dark_box(image_of(scrolled))
+    assert scrolled["scroll"]["y"] > 0 and dot is not None
+    part = {"x": dot[0] - 10, "y": dot[1] - 10, "width": 80, "height": 40}
+    view = client.tree(screenshot="plain", region=part, imageMax=80)
+    assert dark_box(image_of(view)) == (10, 10, 30, 30)
+    assert client.tree(screenshot="none")["scroll"] == scrolled["scroll"]
 
 
 def test_a_steady_screenshot_waits_for_a_page_that_shows_nothing_yet(client: Client) -> None:
