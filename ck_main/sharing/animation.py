@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from ck_main.sharing.drawing import draw_frames
+from ck_main.sharing.drawing import draw_frames, readable
 from ck_main.sharing.frames import Frame
-from ck_pro.exceptions import InputError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,31 +34,19 @@ def gif_of(frames: list[Frame]) -> bytes:
     Raises:
         InputError: no frame has a readable image.
     """
-    images = drawn(frames)
-    reduced = [_reduced(image) for image in images]
+    frames = readable(frames)
+    reduced = (_reduced(image) for image in draw_frames(frames))
     out = io.BytesIO()
-    reduced[0].save(
+    next(reduced).save(
         out,
         "GIF",
         save_all=True,
-        append_images=reduced[1:],
-        duration=durations(frames)[: len(reduced)],
+        append_images=reduced,
+        duration=durations(frames),
         loop=0,
         optimize=False,
     )
     return out.getvalue()
-
-
-def drawn(frames: list[Frame]) -> list[Image]:
-    """Return the frames as images.
-
-    Raises:
-        InputError: there is none with a readable image.
-    """
-    images = draw_frames(frames)
-    if not images:
-        raise InputError("the pictures of this run are missing or damaged")
-    return images
 
 
 def _reduced(image: Image) -> Image:

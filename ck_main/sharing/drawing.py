@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ck_main.sharing.frames import Box, Frame
-from ck_pro.exceptions import ConfigError
+from ck_pro.exceptions import ConfigError, InputError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -23,6 +24,7 @@ _SMALLEST = 20
 _INK, _PALE, _GROUND = (250, 250, 250), (176, 190, 204), (22, 28, 38)
 _TARGET, _FAILED, _HALO = (230, 69, 20), (214, 40, 57), (255, 255, 255)
 _FONTS = ("DejaVuSans.ttf", "LiberationSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
+_FORMATS = ("WEBP", "PNG", "JPEG", "GIF")
 _MAX_PIXELS = 40_000_000
 
 
@@ -38,11 +40,40 @@ def require_pillow() -> None:
         raise ConfigError('pictures need the package Pillow: pip install "ck-pro[web]"') from None
 
 
-def draw_frames(frames: list[Frame]) -> list[Image]:
-    """Return the frames as images of one size; frames with an unreadable image are left out."""
-    pictures = [(frame, picture) for frame in frames if (picture := _opened(frame.image))]
-    height = max((picture.height for _, picture in pictures), default=0)
-    return [_drawn(frame, picture, height) for frame, picture in pictures]
+def readable(frames: Sequence[Frame]) -> list[Frame]:
+    """Return the frames whose image can be read.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = [frame for frame in frames if _opened(frame.image) is not None]
+    if not found:
+        raise InputError("the pictures of this run are missing or damaged")
+    return found
+
+
+def draw_frames(frames: Sequence[Frame]) -> Iterator[Image]:
+    """Yield the frames as images of one size; see `readable`."""
+    height = max(map(_height, frames), default=0)
+    for frame in frames:
+        picture = _opened(frame.image)
+        if picture is not None:
+            yield _drawn(frame, picture, height)
+
+
+def _height(frame: Frame) -> int:
+    """Return the height of a frame's picture, from the head of its image; 0 if it is damaged."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(frame.image), formats=_FORMATS) as source:
+            return _scaled_height(source.width, source.height)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return 0
+
+
+def _scaled_height(width: int, height: int) -> int:
+    return max(1, min(2 * WIDTH, round(height * WIDTH / width)))
 
 
 def _opened(data: bytes) -> Image | None:
@@ -50,14 +81,14 @@ def _opened(data: bytes) -> Image | None:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data), formats=("WEBP", "PNG", "JPEG", "GIF")) as source:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as source:
             if source.width * source.height > _MAX_PIXELS:
                 return None
             picture = source.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
-    height = max(1, min(2 * WIDTH, round(picture.height * WIDTH / picture.width)))
-    scaled: Image.Image = picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
+    size = (WIDTH, _scaled_height(picture.width, picture.height))
+    scaled: Image.Image = picture.resize(size, Image.Resampling.LANCZOS)
     return scaled
 
 

@@ -6,12 +6,14 @@ import base64
 import io
 import json
 import secrets
+import struct
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ck_main.sharing.animation import drawn, durations
+from ck_main.sharing.animation import durations
+from ck_main.sharing.drawing import draw_frames, readable
 from ck_main.sharing.frames import Frame
 from ck_main.sharing.webm import Chunk, webm_file
 from ck_pro.exceptions import EnvironmentFailure
@@ -33,28 +35,32 @@ def webm_of(frames: list[Frame]) -> bytes:
         InputError: no frame has a readable image.
         EnvironmentFailure: there is no Chromium, or it did not encode the video.
     """
-    images = drawn(frames)
-    width, height = (side + side % 2 for side in images[0].size)
+    frames = readable(frames)
+    files = [_encoded(image) for image in draw_frames(frames)]
     times, end = list[int](), 0
-    for duration in durations(frames)[: len(images)]:
+    for duration in durations(frames):
         times.append(end)
         end += duration
     shown = [{"time": time, "file": n} for n, time in enumerate(times)]
-    shown.append({"time": end, "file": len(images) - 1})  # the last frame has a length, too
+    shown.append({"time": end, "file": len(files) - 1})  # the last frame has a length, too
+    width, height = _size_of(files[0])
     plan = {"width": width, "height": height, "bitrate": _BITRATE, "frames": shown}
-    files = [_encoded(image, width, height) for image in images]
     return webm_file(_encode(plan, files), width, height, end)
 
 
-def _encoded(image: Image, width: int, height: int) -> bytes:
+def _encoded(image: Image) -> bytes:
     """Return a frame as PNG, with even sides."""
     from PIL import Image as images
 
-    canvas = images.new("RGB", (width, height))
+    canvas = images.new("RGB", (image.width + image.width % 2, image.height + image.height % 2))
     canvas.paste(image, (0, 0))
     out = io.BytesIO()
     canvas.save(out, "PNG", compress_level=1)
     return out.getvalue()
+
+
+def _size_of(png: bytes) -> tuple[int, int]:
+    return struct.unpack(">II", png[16:24])
 
 
 def _encode(plan: dict[str, Any], files: list[bytes]) -> list[Chunk]:

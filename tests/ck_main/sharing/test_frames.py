@@ -113,7 +113,7 @@ def test_a_target_out_of_view_is_an_arrow_at_the_edge(box: tuple[float, ...]) ->
 
 @pytest.mark.parametrize("box", [(0, 0, 1e9, 1e9), (-1e9, -1e9, 2e9, 2e9), (1e300, 1e300, 1, 1)])
 def test_boxes_of_any_size_are_drawn(box: tuple[float, ...]) -> None:
-    assert draw_frames([frame(image("white"), targets=(box,))])
+    assert [*draw_frames([frame(image("white"), targets=(box,))])]
 
 
 def test_pictures_of_several_sizes_give_frames_of_one_size() -> None:
@@ -138,7 +138,7 @@ def test_the_gif_has_a_frame_per_action_and_time_to_read() -> None:
 
 
 def test_damaged_images_are_left_out_and_none_is_an_error() -> None:
-    assert len(draw_frames([frame(b"no image"), frame(image("white"))])) == 1
+    assert len([*draw_frames([frame(b"no image"), frame(image("white"))])]) == 1
     with pytest.raises(InputError, match="missing or damaged"):
         gif_of([frame(b"no image")])
 
