@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ck_main.viewer.runs.outline import text_of
+from ck_main.viewer.runs.outline import ModelCall, text_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.run_view import run_json
-from ck_main.viewer.runs.step_view import call_json, step_json
+from ck_main.viewer.runs.step_view import call_facts, message_json, message_size, step_json
 from ck_pro.exceptions import InputError
 from ck_pro.journal.masking import Secrets, secrets_of_environment
 from ck_pro.trajectory.reading.messages import MEDIA_TYPES
@@ -50,6 +50,8 @@ class PageData:
         self._secrets = Secrets(secrets_of_environment())
         self._responses: dict[str, Any] = {}
         self._messages: dict[str, int] = {}
+        self._sizes: list[int] = []  # characters of each message
+        self._numbers: dict[ModelCall, list[int]] = {}  # of the last call of each session and phase
         self._size = 0
         outline = {k: v for k, v in run_json(reader).items() if k not in _PRIVATE}
         alone = {"key": key, "try": "1", "score": outline.get("score")}
@@ -60,9 +62,8 @@ class PageData:
         for session, step in reader.outline.all_steps():
             place = f"{quote(session.sid, safe=_UNQUOTED)}/{step.i}"
             self._add(f"{self._path}/step/{place}", step_json(reader, session.sid, step.i))
-            for n in range(len(step.model_calls) if prompts else 0):
-                call = call_json(reader, session.sid, step.i, n)
-                self._add(f"{self._path}/call/{place}/{n}", self._with_numbers(call))
+            for call in step.model_calls if prompts else ():
+                self._add(f"{self._path}/call/{place}/{call.n}", self._call(call))
 
     def to_json(self) -> str:
         """Return the data in the form that the page reads."""
@@ -70,18 +71,34 @@ class PageData:
         responses = json.dumps(self._responses, ensure_ascii=False, separators=(",", ":"))
         return f'{{"responses":{responses},"messages":[{messages}]}}'
 
-    def _with_numbers(self, call: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _call(self, call: ModelCall) -> dict[str, Any]:
         """Return a model call with its messages as indexes into the list of all messages."""
-        if call is None:
-            return {}
-        numbers = []
-        for message in call.get("messages") or []:
-            self._add_images(message)
-            text = _dumps(self._secrets.masked(message))
-            if text not in self._messages:
-                self._count(len(text))
-            numbers.append(self._messages.setdefault(text, len(self._messages)))
-        return {**call, "messages": numbers}
+        same, before = self._reader.shared_prefix(call), None
+        if call.previous is not None:
+            before = self._numbers.get(call.previous)
+        if before is None or same is None:
+            numbers = [self._number(message) for message in self._reader.messages(call)]
+        else:
+            new = self._reader.new_messages(call)
+            numbers = [*before[:same], *(self._number(message) for message in new)]
+        self._numbers[call] = numbers
+        self._numbers.pop(call.previous, None)  # type: ignore[arg-type]
+        shared = None
+        if same is not None:
+            characters = sum(self._sizes[number] for number in numbers[:same])
+            shared = {"messages": same, "characters": characters}
+        return {**call_facts(self._reader, call), "messages": numbers, "same": shared}
+
+    def _number(self, message: Any) -> int:
+        """Return the index of a message in the list of all messages."""
+        shown = message_json(message)
+        text = _dumps(self._secrets.masked(shown))
+        if text not in self._messages:
+            self._add_images(shown)
+            self._messages[text] = len(self._messages)
+            self._sizes.append(message_size(shown))
+            self._count(len(text))
+        return self._messages[text]
 
     def _add(self, path: str, answer: Any) -> None:
         self._add_images(answer)

@@ -27,6 +27,7 @@ _URL = re.compile(rb'"(?:step_url|target_url)":"((?:[^"\\]|\\.){0,2000})"')
 _SKIMMED = {b"world", b"files"}
 _LENGTH_BITS = 40
 _MAX_PROBLEMS = 20
+_RECENT = 16
 
 
 def _packed(at: int, length: int) -> int:
@@ -54,6 +55,7 @@ class JournalRun:
         self._at = 0
         self._line = 0
         self._messages: dict[bytes, int] = {}
+        self._recent: dict[ModelCall, list[str]] = {}  # hashes of the last calls that were read
 
     @property
     def size(self) -> int:
@@ -180,15 +182,21 @@ class JournalRun:
 
     def _hashes(self, call: ModelCall) -> list[str]:
         """Return the hashes of a call's messages."""
-        chain = [call]
-        while chain[-1].previous is not None and any(":" in h for h in _texts(chain[-1].hashes)):
-            chain.append(chain[-1].previous)
-        decoder, names = HashDecoder(), list[str]()
+        chain, decoder = list[ModelCall](), HashDecoder()
+        before: ModelCall | None = call
+        while before is not None and before not in self._recent:
+            chain.append(before)
+            before = before.previous if any(":" in h for h in _texts(before.hashes)) else None
+        names = self._recent[before] if before is not None else []
+        decoder.decode("", "", names)
         for one in reversed(chain):
             try:
                 names = decoder.decode("", "", _texts(one.hashes))
             except (ValueError, TypeError):
                 return [h for h in _texts(call.hashes) if ":" not in h]
+        self._recent[call] = names
+        while len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
         return names
 
     def shared_prefix(self, call: ModelCall) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ck_main.viewer.runs.outline import (
@@ -324,20 +324,28 @@ def call_json(reader: RunReader, sid: str, i: int, n: int) -> dict[str, Any] | N
     call = find_call(reader.outline, sid, i, n)
     if call is None:
         return None
-    event = reader.call_event(call)
-    data = mapping_of(event.get("data"))
     messages = [message_json(message) for message in reader.messages(call)]
     same = reader.shared_prefix(call)
+    characters = 0 if same is None else sum(map(message_size, messages[:same]))
+    return {
+        **call_facts(reader, call),
+        "messages": messages,
+        "same": None if same is None else {"messages": same, "characters": characters},
+    }
+
+
+def call_facts(reader: RunReader, call: ModelCall) -> dict[str, Any]:
+    """Return a model call without its messages."""
+    event = reader.call_event(call)
+    data = mapping_of(event.get("data"))
     before = call.previous
     return {
-        **model_call_json(event, n),
-        "messages": messages,
+        **model_call_json(event, call.n),
         "output": data.get("output"),
         "reasoning": data.get("reasoning"),
         "tool_calls": plain(data.get("tool_calls")),
         "items": plain(data.get("items")),
         "params": plain(data.get("params")),
-        "same": None if same is None else {"messages": same, "characters": _size(messages[:same])},
         "previous": before and {"sid": before.sid, "step": before.step, "n": before.n},
     }
 
@@ -385,14 +393,11 @@ def _as_text(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, default=str)
 
 
-def _size(messages: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of characters in messages."""
-    total = 0
-    for message in messages:
-        content = message.get("content")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        total += sum(len(part.get("text") or "") for part in parts)
-    return total
+def message_size(message: Mapping[str, Any]) -> int:
+    """Return the number of characters in a message."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return sum(len(part.get("text") or "") for part in parts)
 
 
 def _since(time: float | None, start: float | None) -> float | None:
