@@ -51,7 +51,8 @@ function Cell({ cell }) {
 function Task({ task, at, most, selected }) {
   const width = most && task.tokens ? `${(Math.abs(task.tokens) / most) * 50}%` : '0%';
   return html`<tr aria-rowindex=${at + 3} class=${selected ? 'selected' : ''}>
-    <th scope="row" class="task"><span class="open">${visible(task.id)}</span></th>
+    <th scope="row" class="task"><span class="open">${visible(task.id)}</span>
+      <span class="under">${visible(task.text)}</span></th>
     <td><span class=${`mark ${TONES[task.outcome]}`}>${NAMES[task.outcome]}</span></td>
     ${task.cells.map((cell, number) => html`<${Cell} key=${number} cell=${cell} />`)}
     <td class="number delta"><span class=${`delta-bar ${task.tokens > 0 ? 'more' : 'less'}`} style=${{ width }}></span

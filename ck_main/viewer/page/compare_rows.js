@@ -24,17 +24,19 @@ export function outcome(cells) {
 /** [{id, cells, outcome, tokens}] for the named sources; tries of a task are averaged. */
 export function compareRows(rows, names) {
   const byTask = new Map();
+  const texts = new Map();
   for (const row of rows) {
     const at = names.indexOf(row.source);
     if (at < 0) continue;
     if (!byTask.has(row.id)) byTask.set(row.id, names.map(() => []));
+    if (!texts.has(row.id)) texts.set(row.id, row.task);
     byTask.get(row.id)[at].push(row);
   }
   return [...byTask].map(([id, lists]) => {
     const cells = lists.map(cell);
     const [first, last] = [cells[0], cells.at(-1)];
     const tokens = first && last && isNumber(first.tokens) && isNumber(last.tokens) ? last.tokens - first.tokens : null;
-    return { id, cells, outcome: outcome(cells), tokens };
+    return { id, text: texts.get(id), cells, outcome: outcome(cells), tokens };
   });
 }
 

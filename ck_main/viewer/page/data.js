@@ -69,6 +69,7 @@ export function postJson(path, body) {
 
 /** The address of an image of a run. */
 export function blobUrl(key, hash) {
+  if (/^data:image\/(png|jpeg|webp|gif);base64,/.test(hash)) return hash;
   const path = `/api/run/${key}/blob/${encodeURIComponent(hash)}`;
   return shared ? shared.responses[path] : path;
 }

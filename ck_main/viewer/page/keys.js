@@ -41,7 +41,7 @@ export const KEYS = [
     ['u', 'Up to the step that called this agent'], ['← →', 'Fold and unfold an agent in the tree'],
     ['g G', 'First and last row of the tree'], ['e E', 'Next and previous step with an error'],
     ['] [', 'Next and previous model call of the session'], ['d', 'In a model call: the next way to show the input'],
-    ['t', 'Show or hide the timeline'], ['f', 'Follow a running run'],
+    ['p P', 'Next and previous picture of the step'], ['t', 'Show or hide the timeline'], ['f', 'Follow a running run'],
   ]],
   ['Labels', [
     ['y n x', 'Good, bad, exclude; the same key again takes it back'], ['m', 'Comment'],

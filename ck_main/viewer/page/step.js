@@ -122,14 +122,14 @@ export function StepView({ run, sid, number }) {
   const { data: step, error } = useJson(path);
   if (!step) return html`<${Pending} error=${error} />`;
   const state = !step.page && step.state_before && Object.keys(step.state_before).length > 0;
-  const page = step.page && (step.page.text || step.page.picture);
+  const page = step.page && (step.page.text || step.page.picture || step.page.screens?.length > 0);
   const outline = run.sessions.find((one) => one.sid === sid)?.steps.find((one) => one.i === number) || {};
   return html`<${Facts} name="Step" facts=${[['Time', seconds(outline.seconds)], ['Tokens', short(outline.tokens)],
     ['Calls', count(step.calls?.length)], ['Error', step.error ? 'yes' : '']]} />
   <div class=${page ? 'step with-page' : 'step'}>
     <div class="narrative"><${Narrative} step=${step} run=${run} />
       <${Labels} runKey=${run.key} sid=${sid} step=${number} /></div>
-    ${page && html`<div class="beside"><${PageView} key=${path} page=${step.page} runKey=${run.key} /></div>`}
+    ${page && html`<div class="beside"><${PageView} key=${path} page=${step.page} runKey=${run.key} calls=${step.calls} /></div>`}
     ${state && html`<${TextSection} title="State before" value=${step.state_before} lines=${20} />`}
   </div>`;
 }
