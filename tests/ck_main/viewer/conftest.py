@@ -1,12 +1,70 @@
-"""The viewer's tests keep the search index out of the user's cache folder."""
+"""A browser, and the viewer's page on runs of every kind."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
+from viewer_pages import (
+    Viewer,
+    hostile_run,
+    long_run,
+    output_of,
+    parallel_run,
+    picture_run,
+    serving,
+)
+from viewer_runs import small_run
+
+from ck_pro.local_page.app import LocalApp
+from web_server.chromium.chromium import find_chromium
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalApp]:
+    """The viewer of two outputs: a (five kinds of runs) and b (two of its tasks again)."""
+    folder = tmp_path_factory.mktemp("runs")
+    first = output_of(
+        folder,
+        "a",
+        [
+            partial(small_run, task_id="one"),
+            partial(parallel_run, task_id="parallel"),
+            partial(long_run, task_id="long", steps=40),
+            partial(picture_run, task_id="picture"),
+            hostile_run,
+        ],
+    )
+    second = output_of(
+        folder,
+        "b",
+        [partial(small_run, task_id="one", output="7"), partial(small_run, task_id="parallel")],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        with serving(first, second) as app:
+            yield app
+
+
+@pytest.fixture
+def viewer(chromium: Browser, served: LocalApp) -> Iterator[Viewer]:
+    made = Viewer(chromium, served)
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True)
 def cache_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the search index out of the user's cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
