@@ -64,6 +64,7 @@ class Follower:
             turn += 1
             self._ended.wait(FAST_SECONDS)
         self._indexer.close()
+        self._library.close()
 
     def _look_safely(self, *, all_runs: bool) -> None:
         try:

@@ -1,7 +1,8 @@
 // The screenshots of a step: one per action, with what the action acts on.
 import { html, useState } from '/static/ui.js';
-import { visible } from '/static/inert.js';
+import { asText, visible } from '/static/inert.js';
 import { blobUrl } from './data.js';
+import { useKeys } from './keys.js';
 
 /** The screenshots to show: one without an action is left out if the next one shows the same. */
 export function picturesOf(page) {
@@ -41,12 +42,13 @@ function Screenshot({ picture, runKey }) {
   const unit = picture.width / 640; // marks keep their size at the usual width
   const shown = picture.width > 0 ? targets.filter((target) => !outside(picture, target.box)) : [];
   const places = targets.map((target) => outside(picture, target.box)).filter(Boolean);
-  const words = picture.label ? `Screenshot before: ${visible(picture.label)}` : 'Screenshot';
+  const words = picture.label ? `Screenshot before: ${asText(picture.label)}` : 'Screenshot';
+  const ratio = picture.width > 0 && picture.height > 0 ? `${picture.width} / ${picture.height}` : undefined;
   return html`<div class="picture">
     <div class="picture-box"><button type="button" class=${`picture-frame ${large ? 'large' : ''}`} aria-pressed=${String(large)}
       aria-label=${large ? 'Shrink the screenshot' : 'Enlarge the screenshot'} onClick=${() => setLarge(!large)}>
       <img src=${source(runKey, picture.picture)} width=${picture.width || undefined}
-        height=${picture.height || undefined} alt=${words} /></button>
+        height=${picture.height || undefined} alt=${words} style=${{ aspectRatio: ratio }} /></button>
       ${shown.length > 0 && html`<svg class="targets" viewBox=${`0 0 ${picture.width} ${picture.height}`}
         aria-hidden="true">${shown.map((target, at) => html`<${Mark} key=${at} box=${target.box} unit=${unit}
           number=${shown.length > 1 ? at + 1 : 0} />`)}</svg>`}
@@ -61,6 +63,7 @@ export function Pictures({ pictures, runKey }) {
   const at = Math.min(chosen, pictures.length - 1);
   const picture = pictures[at];
   const move = (by) => setChosen(Math.max(0, Math.min(pictures.length - 1, at + by)));
+  useKeys({ p: () => move(1), P: () => move(-1) });
   return html`
     ${picture.url && html`<p class="address"><span class="hidden-text">Address </span>${visible(picture.url)}</p>`}
     <${Screenshot} picture=${picture} runKey=${runKey} />

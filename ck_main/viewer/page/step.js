@@ -129,7 +129,7 @@ export function StepView({ run, sid, number }) {
   <div class=${page ? 'step with-page' : 'step'}>
     <div class="narrative"><${Narrative} step=${step} run=${run} />
       <${Labels} runKey=${run.key} sid=${sid} step=${number} /></div>
-    ${page && html`<div class="beside"><${PageView} key=${path} page=${step.page} runKey=${run.key} calls=${step.calls} /></div>`}
+    ${page && html`<div class="beside"><${PageView} key=${path} page=${step.page} runKey=${run.key} /></div>`}
     ${state && html`<${TextSection} title="State before" value=${step.state_before} lines=${20} />`}
   </div>`;
 }

@@ -127,6 +127,10 @@ class Library:
         with self._open.opened(entry, rows, tasks) as reader:
             yield reader
 
+    def close(self) -> None:
+        """Close all runs; each opens again when it is used."""
+        self._open.close()
+
     @contextmanager
     def read_once(self, entry: Entry) -> Iterator[RunReader]:
         """Open a run, and close it at the end.

@@ -60,6 +60,14 @@ class OpenRuns:
             yield run.reader
         self._shrink()
 
+    def close(self) -> None:
+        """Close all runs; each opens again when it is used."""
+        with self._lock:
+            runs, self._runs = list(self._runs.values()), OrderedDict()
+        for run in runs:
+            with run.lock:
+                close(run.reader)
+
     def _shrink(self) -> None:
         with self._lock:
             sizes = {name: r.reader.size if r.reader else 0 for name, r in self._runs.items()}

@@ -23,7 +23,7 @@ PLACES = {
     "run": ("/run/{parallel}", ""),
     "session": ("/run/{parallel}/sub0-parallel", ""),
     "step": ("/run/{one}/main-one/0", ""),
-    "picture": ("/run/{picture}/main-picture/0", "p"),
+    "picture": ("/run/{picture}/main-picture/0", ""),
     "call": ("/run/{long}/main-long/3/call/0", ""),
     "diff": ("/run/{long}/main-long/3/call/0", "dd"),
     "hostile": ("/run/{hostile}/main-hostile/1", ""),

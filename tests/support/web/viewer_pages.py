@@ -114,12 +114,14 @@ def output_of(folder: Path, name: str, writers: list[Callable[[Path], dict[str, 
 @contextmanager
 def serving(*paths: Path) -> Iterator[LocalApp]:
     """Serve the viewer of some outputs."""
-    app = create_app(Library(sources_of(paths)))
+    library = Library(sources_of(paths))
+    app = create_app(library)
     app.start()
     try:
         yield app
     finally:
         app.stop()
+        library.close()
 
 
 class Viewer:
