@@ -104,6 +104,12 @@ def signature_text(function: Callable[..., Any], *, returns: bool = True) -> str
 
 
 @_once_per_function
+def call_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature."""
+    return inspect.signature(function)
+
+
+@_once_per_function
 def resolved_signature(function: Callable[..., Any]) -> inspect.Signature:
     """Return a function's signature with its annotations as types."""
     return inspect.signature(function, eval_str=True)
@@ -208,7 +214,7 @@ def _problem(name: str, error: Any) -> str:
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
     try:
-        return inspect.signature(function)
+        return call_signature(function)
     except ValueError:
         name = getattr(function, "__name__", repr(function))
         raise ConfigError(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.approval import ActionRejected, require_approval
-from ck_pro.arguments import ArgumentCheck, signature_text
+from ck_pro.arguments import ArgumentCheck, call_signature, signature_text
 from ck_pro.environment import Environment
 from ck_pro.events import (
     Action,
@@ -246,7 +246,7 @@ class ExposedFunctions:
 
     def _wrap(self, exposed: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a tool's or sub-agent's function with approval, logging and replay."""
-        signature, terminal = inspect.signature(function), getattr(exposed, "terminal", False)
+        signature, terminal = call_signature(function), getattr(exposed, "terminal", False)
         shown = f"{exposed.name}{signature_text(function, returns=False)}"
         check = ArgumentCheck(exposed.name, function) if _checks(exposed) else None
 

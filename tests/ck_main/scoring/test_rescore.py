@@ -16,6 +16,7 @@ from ck_main.tasks.dataset import LineProblem, read_tasks
 from ck_pro.command_line import ExitCode
 from ck_pro.session import AgentSession
 from ck_pro.testing import FakeChatServer
+from ck_pro.trajectory.reading import sources
 
 
 def write(path: Path, *rows: Any) -> Path:
@@ -118,10 +119,13 @@ def test_unreadable_lines_are_reported_and_an_empty_file_is_fine(
     assert "0 of 0 rows" in capsys.readouterr().out
 
 
-def test_rows_of_many_megabytes_are_not_parsed_as_a_whole(tmp_path: Path) -> None:
+def test_large_rows_are_not_parsed_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_LARGE_LINE", 2**20)
     row = row_of("x", "5", "5")
     row["session"]["steps"] = [
-        {"step_idx": n, "action": {"observation": "x" * 500_000}} for n in range(40)
+        {"step_idx": n, "action": {"observation": "x" * 50_000}} for n in range(40)
     ]
     source, out = write(tmp_path / "a.jsonl", row), tmp_path / "b.jsonl"
     assert score.main([str(source), "-o", str(out)]) == 0
