@@ -14,6 +14,7 @@ from ck_main.viewer.live import Follower
 from ck_main.viewer.report_routes import ReportRoutes
 from ck_main.viewer.runs.entries import Entry
 from ck_main.viewer.runs.library import Library
+from ck_main.viewer.runs.long_texts import shortened, text_at
 from ck_main.viewer.runs.run_view import run_json
 from ck_main.viewer.runs.step_view import call_json, step_json
 from ck_main.viewer.runs.summaries import COLUMNS
@@ -27,8 +28,9 @@ from ck_pro.version import __version__
 PAGE = Path(__file__).parent / "page"
 POLL_SECONDS = 25.0
 _IMAGE_POLICY = "default-src 'none'; sandbox"
+_TOO_DEEP = "this part of the run is nested too deeply to be shown"
 _MAX_TRIES = 200
-_COURTESY_SECONDS = 0.2
+_COURTESY_SECONDS = 0.05
 
 
 class Viewer:
@@ -55,6 +57,7 @@ class Viewer:
 
     def add_to(self, app: Flask) -> None:
         """Add the routes."""
+        app.register_error_handler(RecursionError, lambda _: json_error(_TOO_DEEP, 400))
         app.url_map.merge_slashes = False  # ids of sessions may contain any characters
         app.add_url_rule("/api/info", "info", self.info)
         app.add_url_rule("/api/runs", "runs", self.runs)
@@ -144,7 +147,7 @@ class Viewer:
                 {"key": t.key, "try": t.number, "score": t.summary.get("score")} for t in tries
             ],
         }
-        return json_response({**found, **facts})
+        return _answer({**found, **facts})
 
     def step(self, key: str, sid: str, i: int) -> Response:
         """Return one step."""
@@ -153,7 +156,7 @@ class Viewer:
             return _missing("run", key)
         with self._library.opened(entry) as reader:
             found = step_json(reader, sid, i)
-        return _missing("step", f"{sid}/{i}") if found is None else json_response(found)
+        return _missing("step", f"{sid}/{i}") if found is None else _answer(found)
 
     def call(self, key: str, sid: str, i: int, n: int) -> Response:
         """Return one model call."""
@@ -162,7 +165,7 @@ class Viewer:
             return _missing("run", key)
         with self._library.opened(entry) as reader:
             found = call_json(reader, sid, i, n)
-        return _missing("call", f"{sid}/{i}/{n}") if found is None else json_response(found)
+        return _missing("call", f"{sid}/{i}/{n}") if found is None else _answer(found)
 
     def blob(self, key: str, name: str) -> Response:
         """Return a stored image; no other kind of file, and no SVG."""
@@ -179,6 +182,16 @@ class Viewer:
             "Cache-Control": "private, max-age=31536000, immutable",
         }
         return Response(content, mimetype=kind, headers=headers)
+
+
+def _answer(found: dict[str, Any]) -> Response:
+    """Return a part of a run with its long texts shortened, or a piece of one of them."""
+    path = request.args.get("path")
+    if path is not None:
+        piece = text_at(found, path, request.args.get("from", 0, type=int))
+        return _missing("text", path) if piece is None else json_response(piece)
+    value, more = shortened(found)
+    return json_response({**value, "more": more} if more else value)
 
 
 class Courtesy:

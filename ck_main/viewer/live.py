@@ -98,7 +98,7 @@ class Follower:
 
     def _renew(self, entry: Entry) -> None:
         try:
-            self._indexer.renew(entry)
+            self._indexer.renew(entry, self._report)
         except Exception as e:  # noqa: BLE001 - a broken run must not hide the others
             entry.summary["problem"] = self._fail(e)
             entry.complete, entry.read = True, entry.stamp

@@ -95,7 +95,8 @@ class Scanner:
             entry.shown = False
             del self.entries[entry.key]
         self.gone += gone
-        self._journals = {}
+        for name, entries in self._journals.items():
+            self._journals[name] = [entry for entry in entries if entry not in gone]
         self._row_names = set()
         self._identity, self._at, self._line, self._start = identity, 0, 1, 0
         return gone

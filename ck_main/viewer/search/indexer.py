@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.journal_run import JournalRun
 from ck_main.viewer.runs.library import Library
+from ck_main.viewer.runs.open_runs import close
 from ck_main.viewer.runs.outline import IN_PROGRESS, SessionOutline
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.summaries import summary_of_outline
@@ -20,6 +22,8 @@ from ck_pro.exceptions import CKError
 
 MAX_HITS = 100
 _ENDED = "/end"
+_MAX_LIVE = 64
+_PAUSE_EVERY = 8
 
 
 class Indexer:
@@ -37,7 +41,7 @@ class Indexer:
         self._library, self._pause = library, pause
         self._indexes = [Index(source.path, folder) for source in library.sources]
         self._known = [index.known() for index in self._indexes]
-        self._lock = threading.Lock()
+        self._live: dict[str, JournalRun] = {}
 
     @property
     def failures(self) -> list[str]:
@@ -48,6 +52,8 @@ class Indexer:
         """Close the databases."""
         for index in self._indexes:
             index.close()
+        for reader in self._live.values():
+            close(reader)
 
     def recall(self, entry: Entry) -> bool:
         """Set the summary of a run that did not change since it was read; return whether it did."""
@@ -58,18 +64,40 @@ class Indexer:
         entry.complete, entry.read = True, known.stamp
         return True
 
-    def renew(self, entry: Entry) -> None:
-        """Read a run that is new or has grown."""
+    def renew(self, entry: Entry, report: Callable[[Entry], None] = lambda entry: None) -> None:
+        """Read a run that is new or has grown.
+
+        Args:
+            entry: the run.
+            report: called when its summary is known, before its texts are read.
+        """
         stamp = entry.stamp
-        opened = self._library.opened if self._library.is_live(entry) else self._library.read_once
         try:
-            with opened(entry) as reader, self._indexes[entry.source].writing() as writer:
+            with self._reader(entry) as reader, self._indexes[entry.source].writing() as writer:
                 summary = summary_of_outline(reader.outline)
                 entry.summary = {**entry.summary, **_known_values(summary)}
+                report(entry)
                 self._write(entry, stamp, reader, writer)
         except CKError as e:
             entry.summary["problem"] = str(e)
         entry.complete, entry.read = True, stamp
+
+    @contextmanager
+    def _reader(self, entry: Entry) -> Iterator[RunReader]:
+        """Open a run, apart from the requests. The journal of a live run stays open."""
+        if not self._library.is_live(entry) or entry.journal is None:
+            live = self._live.pop(entry.key, None)
+            close(live)
+            with self._library.read_once(entry) as reader:
+                yield reader
+            return
+        live = self._live.get(entry.key)
+        if live is None:
+            if len(self._live) >= _MAX_LIVE:
+                close(self._live.pop(next(iter(self._live))))
+            live = self._live[entry.key] = JournalRun(entry.journal)
+        live.refresh()
+        yield live
 
     def _write(self, entry: Entry, stamp: str, reader: RunReader, writer: IndexWriter) -> None:
         known = self._known[entry.source].get(entry.key)
@@ -80,9 +108,10 @@ class Indexer:
         run = writer.put_run(entry.key, stamp, entry.summary, done)
         if run is None:
             return
-        for text in _new_texts(reader, done, partial(writer.seen, run)):
+        for n, text in enumerate(_new_texts(reader, done, partial(writer.seen, run))):
             writer.put_text(run, text)
-            self._pause()
+            if n % _PAUSE_EVERY == 0:
+                self._pause()
         run = writer.put_run(entry.key, stamp, entry.summary, done)
         if run is not None:
             self._known[entry.source][entry.key] = run
