@@ -15,7 +15,8 @@ MAX_CHARS = 20_000
 """The rest of a longer text is omitted."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _PRE = (
-    "margin:2px 0;padding:6px 8px;white-space:pre-wrap;overflow-wrap:break-word;text-align:left;"
+    "margin:2px 0;padding:6px 8px;white-space:pre-wrap;overflow-wrap:break-word;word-break:normal;"
+    "text-align:left;font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
     "background:rgba(128,128,128,.09);border-radius:4px;font-size:12px;line-height:1.45"
 )
 _BOX = (

@@ -22,6 +22,7 @@ BLOCKED, PERSON, INTERRUPTED = "blocked by page", "person needed", "interrupted"
 KINDS = (RIGHT, UNSCORED, WRONG, GAVE_UP, LIMIT, ERROR, BLOCKED, PERSON, INTERRUPTED)
 FAILURES = KINDS[2:]
 """Kinds of failed runs."""
+NO_SIGN = "no sign"
 
 _OF_REASON = {
     **dict.fromkeys(("steps", "time", "tokens", "money", "stuck"), LIMIT),
@@ -89,7 +90,7 @@ class WrongTurn:
     Args:
         agent, sid, step: see `Moment`.
         sign: the rule that applied: "right answer seen", "trouble until the end" or "no sign".
-        evidence: the text on which it is based.
+        evidence: the text on which it is based; "" for "no sign".
     """
 
     agent: str
@@ -189,8 +190,7 @@ def _wrong_turn(
         first -= 1
     if first < at_end:
         return _turn(moments[first], "trouble until the end", _trouble(moments[first]))
-    last = moments[-1]
-    return _turn(last, "no sign", "no step before the end shows trouble")
+    return _turn(moments[-1], NO_SIGN, "")
 
 
 def _turn(moment: Moment, sign: str, evidence: str) -> WrongTurn:

@@ -13,7 +13,7 @@ import ck_pro.local_page
 from ck_main.analysis.charts import charts
 from ck_main.analysis.comparison import Comparison
 from ck_main.analysis.facts import MEASURES
-from ck_main.analysis.failures import RIGHT
+from ck_main.analysis.failures import NO_SIGN, RIGHT
 from ck_main.analysis.statistics import RESAMPLES
 from ck_main.analysis.summary import Summary, TaskFacts
 from ck_main.analysis.wording import (
@@ -131,9 +131,8 @@ def _tiles(summary: Summary, letter: str) -> str:
         if found is not None:
             text = f"{UNITS[measure]} in the median task, {number(found.total)} in all"
             tiles.append((number(found.median), text))
-    prompt, cached = (summary.distributions.get(n) for n in ("prompt_tokens", "cached_tokens"))
-    if prompt is not None and cached is not None and prompt.total and cached.total:
-        tiles.append((percent(cached.total / prompt.total), "of the prompt tokens from a cache"))
+    if summary.cached_share:
+        tiles.append((percent(summary.cached_share), "of the prompt tokens from a cache"))
     head = f'<h2 class="{letter.lower()}">{letter}</h2>' if letter else ""
     boxes = "".join(
         f'<div class="tile"><b>{_text(a)}</b><span>{_text(b)}</span></div>' for a, b in tiles
@@ -197,12 +196,13 @@ def _failures(summary: Summary, letter: str, link: Link) -> str:
         kind = f"{ending.kind} ({ending.detail})" if ending.detail else ending.kind
         cells = [_linked(task, link), _text(kind)]
         cells.append(_text(f"{wrong.agent}, step {wrong.step}") if wrong else "-")
-        cells.append(_text(f"{wrong.sign}: {wrong.evidence}") if wrong else "-")
+        sign = f"{wrong.sign}: {wrong.evidence}" if wrong and wrong.evidence else NO_SIGN
+        cells.append(_text(sign) if wrong else "-")
         cells.append(_text(ending.evidence))
         rows.append(cells)
     heads = ("task", "ended", "went wrong at", "sign", "evidence of the ending")
     body = "".join(
-        f'<tr><td class="id">{r[0]}</td><td class="kind">{r[1]}</td><td>{r[2]}</td>'
+        f'<tr><td class="id">{r[0]}</td><td class="kind">{r[1]}</td><td class="step">{r[2]}</td>'
         f'<td class="text">{r[3]}</td><td class="text">{r[4]}</td></tr>'
         for r in rows
     )

@@ -105,6 +105,15 @@ class Summary:
         """The tasks that failed."""
         return [t for t in self.tasks if t.run.ending.failed]
 
+    @property
+    def cached_share(self) -> float | None:
+        """The share of prompt tokens from a cache, of the tasks for which both are known."""
+        pairs = [
+            (t.measures.get("cached_tokens"), t.measures.get("prompt_tokens")) for t in self.tasks
+        ]
+        known = [(c, p) for c, p in pairs if c is not None and p]
+        return sum(c for c, _ in known) / sum(p for _, p in known) if known else None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON data."""
         return {
@@ -114,6 +123,7 @@ class Summary:
             "endings": dict(self.endings),
             "details": {kind: dict(found) for kind, found in self.details.items()},
             "distributions": {n: d.to_dict() for n, d in self.distributions.items()},
+            "cached_share": self.cached_share,
             "tries": [vars(t) for t in self.tries],
             "tries_end_at_success": self.stopped_early,
             "failures": [_failure(t) for t in self.failed],

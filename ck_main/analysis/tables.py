@@ -194,7 +194,7 @@ def _failure_cells(task: TaskFacts) -> tuple[str, str, str, str]:
     wrong = ending.wrong
     if wrong is None:
         return task.id, kind, "-", ending.evidence
-    evidence = f"{wrong.sign}: {wrong.evidence}" if wrong.sign != "no sign" else ending.evidence
+    evidence = f"{wrong.sign}: {wrong.evidence}" if wrong.evidence else ending.evidence
     return task.id, kind, f"{wrong.agent} {wrong.step}", evidence or wrong.sign
 
 

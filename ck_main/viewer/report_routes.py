@@ -57,10 +57,10 @@ class ReportRoutes:
         summaries = [self._summary(number, by or DEFAULT_BY) for number in numbers]
         comparison = compare(*summaries) if len(summaries) > 1 else None
         keys = [self._keys(number) for number in numbers]
+        sides = {id(task): n for n, s in enumerate(summaries) for task in s.tasks}
 
         def link(task: TaskFacts) -> str:
-            side = next(n for n, s in enumerate(summaries) if any(t is task for t in s.tasks))
-            key = keys[side].get(task.id)
+            key = keys[sides[id(task)]].get(task.id)
             wrong = task.run.ending.wrong
             if key is None:
                 return ""

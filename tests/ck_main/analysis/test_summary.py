@@ -76,6 +76,15 @@ def test_costs_are_summed_over_all_agents_and_tries(tmp_path: Path) -> None:
     assert totals["money"] == pytest.approx(0.004)
     assert totals["seconds"] == 4.0
     assert totals["cached_tokens"] == 50 + 50 + 20 + 500
+    assert found.cached_share == 0.5
+
+
+def test_what_is_unknown_for_a_call_is_unknown_for_the_task(tmp_path: Path) -> None:
+    guessed = step(llm_info={"usage": {"prompt_tokens": 9, "cached_tokens": 0, "estimated": True}})
+    rows = [row("a", made=session([step(), guessed])), row("b", made=session([step()]))]
+    found = summary(tmp_path, rows)
+    assert found.distributions["money"].n == found.distributions["cached_tokens"].n == 1
+    assert found.cached_share == 0.5
 
 
 def test_the_tries_of_a_row_give_pass_at_k(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from analysis_rows import row, session, step, write_rows
+from paths import ROOT
 from sample_runs import make_agent, run_tasks
 
 from ck_pro import markup
@@ -37,7 +39,7 @@ def test_rows_steps_and_calls_are_frames_with_documented_columns(tmp_path: Path)
     assert (first.task, first.score, first.status, first.answer) == ("t1", 0, "done", "z")
     assert (first.steps, first.calls, first.tokens) == (5, 5, 325 + 50)
     assert first.money == pytest.approx(0.005)
-    docs = (Path(__file__).parents[3] / "docs/analysis.md").read_text()
+    docs = (ROOT / "docs/analysis.md").read_text()
     for name in {*ROW_COLUMNS, *STEP_COLUMNS, *CALL_COLUMNS}:
         assert f"`{name}`" in docs, name
 
@@ -130,6 +132,22 @@ def test_everything_that_a_notebook_shows_is_inert(tmp_path: Path) -> None:
         assert "\x1b" not in html and "\u202e" not in html
         html.encode()
         assert "&lt;script&gt;" in html
+
+
+def test_the_example_notebook_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run_tasks(make_agent(images=False), tmp_path / "a.jsonl", ["capital", "sum"])
+    monkeypatch.setenv("CK_RUNS", str(rows))
+    notebook = json.loads((ROOT / "examples/analysis.ipynb").read_text())
+    cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    names: dict[str, Any] = {"__name__": "notebook"}
+    for cell in cells:
+        exec(compile(cell, "analysis.ipynb", "exec"), names)
+    assert len(names["runs"].rows) == 2
+    assert names["output"].stat().st_size > 0
+    assert names["summary"].overall.tasks == 2
+    assert "system |" in capsys.readouterr().out
 
 
 def test_long_texts_are_folded_and_long_sessions_shortened() -> None:
