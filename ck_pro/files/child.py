@@ -19,8 +19,12 @@ _T = TypeVar("_T")
 _CHUNK = 1 << 20
 
 
-def in_child(read: Callable[[], _T]) -> _T:
+def in_child(read: Callable[[], _T], seconds: float = CALL_SECONDS) -> _T:
     """Run a function in a fork of this process, and return its value.
+
+    Args:
+        read: the function.
+        seconds: time limit.
 
     The child has no more rights than this process, so its pickled result is as trusted as the code.
 
@@ -34,19 +38,21 @@ def in_child(read: Callable[[], _T]) -> _T:
         child = os.fork()
     if child == 0:
         os.close(source)
+        os.setpgid(0, 0)
         _serve(read, sink)
     os.close(sink)
     try:
-        data, in_time = _receive(source)
+        data, in_time = _receive(source, seconds)
     finally:
         os.close(source)
-        try:
-            os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        for kill in (os.kill, os.killpg):  # the programs that it started, too
+            try:
+                kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         _, status = os.waitpid(child, 0)
     if not in_time:
-        raise ToolError(f"stopped after {CALL_SECONDS:g} s; read a smaller part")
+        raise ToolError(f"stopped after {seconds:g} s; read a smaller part")
     if not data:
         reason = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "no result"
         raise ToolError(f"the file is damaged: its reader crashed ({reason})")
@@ -60,7 +66,9 @@ def in_child(read: Callable[[], _T]) -> _T:
 def _serve(read: Callable[[], Any], sink: int) -> None:
     """Run the function, write its pickled result and end the process."""
     answer: tuple[Any, str | None]
+    limits = resource.getrlimit(resource.RLIMIT_AS)
     try:
+        _silence()
         _limit_memory()
         answer = read(), None
     except ToolError as error:
@@ -75,6 +83,7 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         answer = None, f"the file is damaged, or of an unknown variant ({text[:300]})"
     try:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
         data = pickle.dumps(answer)
         with open(sink, "wb") as file:
             file.write(data)
@@ -82,18 +91,27 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
         os._exit(0)
 
 
+def _silence() -> None:
+    """Drop what libraries print; the output of the code is for the code."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
 def _limit_memory() -> None:
     with open("/proc/self/statm") as file:  # noqa: PTH123
         used = int(file.read().split()[0]) * resource.getpagesize()
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (2 * int(CALL_SECONDS), most))
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = used + CALL_MEMORY
     if soft == resource.RLIM_INFINITY or wanted < soft:
         resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
 
 
-def _receive(source: int) -> tuple[bytes, bool]:
+def _receive(source: int, seconds: float) -> tuple[bytes, bool]:
     """Return all that the child writes, and whether it ended in time."""
-    end = time.monotonic() + CALL_SECONDS
+    end = time.monotonic() + seconds
     pieces: list[bytes] = []
     while True:
         ready, _, _ = select.select([source], [], [], max(0.0, end - time.monotonic()))

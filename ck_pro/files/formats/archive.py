@@ -8,6 +8,7 @@ import gzip
 import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,9 @@ class Reader(Document):
 
     def _is_tar(self) -> bool:
         try:
-            return tarfile.is_tarfile(self.path)
-        except (OSError, EOFError, lzma.LZMAError):
+            with tarfile.open(self.path) as tar:
+                return tar.next() is not None  # zeros are an empty archive
+        except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError):
             return False
 
     def _save(self, member: _Member) -> Path:

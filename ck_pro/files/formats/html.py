@@ -70,7 +70,10 @@ class Reader(Document):
 
     def _text(self, element: Any, depth: int, verbatim: bool) -> Iterator[str]:
         tag = element.tag
-        if not isinstance(tag, str) or tag in _SKIPPED or depth > _MAX_DEPTH:
+        if not isinstance(tag, str) or tag in _SKIPPED:
+            return
+        if depth > _MAX_DEPTH:
+            yield _flat(element)
             return
         if _is_hidden(element):
             if self.reading.hidden == "mark":

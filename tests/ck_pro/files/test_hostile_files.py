@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import zipfile
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
+import attachments
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sample_files import WRITERS, write_docx
+from sample_files import WRITERS, write_docx, write_ods, write_odt, write_pptx, write_xlsx
 
-from ck_pro.files import ToolError, child, describe_file, limits, read_document
+from ck_pro.files import ToolError, describe_file, limits, read_document, read_table
 from ck_pro.files.child import in_child
 from ck_pro.files.unpacking import check_size
 
@@ -54,15 +58,11 @@ def test_nesting_is_limited(tmp_path: Path) -> None:
         read_document(str(path), part)
 
 
-def test_a_reader_that_crashes_hangs_or_fills_the_memory_costs_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_reader_that_crashes_hangs_or_fills_the_memory_costs_one_line() -> None:
     with pytest.raises(ToolError, match=r"its reader crashed \(signal 9\)"):
         in_child(lambda: os.kill(os.getpid(), 9))
-    monkeypatch.setattr(child, "CALL_SECONDS", 0.2)
     with pytest.raises(ToolError, match=r"stopped after 0.2 s; read a smaller part"):
-        in_child(lambda: os.read(os.pipe()[0], 1))
-    monkeypatch.undo()
+        in_child(lambda: os.read(os.pipe()[0], 1), 0.2)
     with pytest.raises(ToolError, match="needs more than 1536 MB of memory"):
         in_child(lambda: bytearray(limits.CALL_MEMORY + (64 << 20)))
     with pytest.raises(ToolError, match=r"the file is damaged.*KeyError: 'x'"):
@@ -75,12 +75,116 @@ def test_sizes_are_checked_while_unpacking() -> None:
         check_size("large", limits.MAX_UNPACKED + 1, 0)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+def rewritten(path: Path, part: str, change: Callable[[bytes], bytes]) -> str:
+    """Change a part of a ZIP file; return its path."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts[part] = change(parts[part])
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return str(path)
+
+
+LAUGHS = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise("abcdefghij"))
+ENTITIES = {
+    "file": '<!DOCTYPE x [<!ENTITY j SYSTEM "file:///etc/passwd">]>',
+    "laughs": f'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{LAUGHS}]>',
+}
+OFFICE: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "x.docx": (write_docx, "word/document.xml", "The price is "),
+    "x.odt": (write_odt, "content.xml", "three lamps"),
+    "x.ods": (write_ods, "content.xml", "3.50"),
+    "x.xlsx": (write_xlsx, "xl/worksheets/sheet1.xml", "SUM("),
+    "x.pptx": (write_pptx, "ppt/slides/slide1.xml", "Results"),
+    "x.epub": (attachments.write_book, "a.xhtml", "They sailed"),
+}
+
+
+@pytest.mark.parametrize("kind", ENTITIES)
+@pytest.mark.parametrize("name", OFFICE)
+def test_entities_that_are_declared_late_are_not_expanded(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    write, part, text = OFFICE[name]
+    write(tmp_path / name)
+
+    def change(data: bytes) -> bytes:
+        head, found, body = data.decode().rpartition("?>")
+        late = f"<!--{'x' * 5000}-->{ENTITIES[kind]}"
+        return f"{head}{found}{late}{body.replace(text, f'&j;{text}', 1)}".encode()
+
+    path = rewritten(tmp_path / name, part, change)
+    for read in (describe_file, read_document):
+        try:
+            shown = read(path)
+            assert "root:" not in shown and "aaaa" not in shown
+        except ToolError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_stray_cell_at_the_end_of_a_sheet_costs_no_time(tmp_path: Path) -> None:
+    stray = b'<row r="1048576"><c r="XFD1048576" t="n"><v>77</v></c></row></sheetData>'
+    attachments.write_budget(tmp_path / "far.xlsx")
+    path = rewritten(
+        tmp_path / "far.xlsx",
+        "xl/worksheets/sheet1.xml",
+        lambda data: data.replace(b"</sheetData>", stray),
+    )
+    assert "'Budget' A1:XFD1048576" in describe_file(path)
+    assert "3 (hidden)\tlamp\t5" in read_document(path, "Budget")
+    with pytest.raises(ToolError, match="more than 200,000 rows"):
+        read_table(path, "Budget")
+
+
+@pytest.mark.parametrize("rows", ["merged", "many"])
+def test_a_large_workbook_is_read_as_a_stream_with_its_hidden_rows(
+    tmp_path: Path, rows: str
+) -> None:
+    lines = (f'<row r="{n}"><c r="A{n}" t="n"><v>{n}</v></c></row>' for n in range(6, 300_000))
+    more = {
+        "merged": b'</sheetData><mergeCells><mergeCell ref="A6:XFD1048576"/></mergeCells>',
+        "many": "".join(lines).encode() + b"</sheetData>",
+    }[rows]
+    attachments.write_budget(tmp_path / "large.xlsx")
+    path = rewritten(
+        tmp_path / "large.xlsx",
+        "xl/worksheets/sheet1.xml",
+        lambda data: data.replace(b"</sheetData>", more),
+    )
+    described = describe_file(path)
+    assert "'Budget': hidden rows 3" in described and "'Budget': hidden columns C" in described
+    text = read_document(path, "Budget")
+    assert "3 (hidden)\tlamp\t5\t40\t{=B3*C3, not stored}" in text
+    if rows == "many":
+        assert "299,999 rows" in described
+        assert "[more: read_document(" in text
+
+
+def test_a_compressed_file_of_zeros_is_no_empty_archive(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "zeros.gz", "wb") as file:
+        file.write(bytes(64 << 20))
+    assert "1 files" in describe_file(str(tmp_path / "zeros.gz"))
+    with pytest.raises(ToolError, match="a bomb"):
+        read_document(str(tmp_path / "zeros.gz"), "zeros")
+
+
+def test_text_that_is_nested_too_deeply_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "deep.html").write_text("<div>" * 230 + "deep words")
+    assert "deep words" in read_document(str(tmp_path / "deep.html"))
+
+
+_damages = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@_damages
 @given(data=st.data())
-@pytest.mark.parametrize("name", [name for name in WRITERS if name != "all.zip"])
+@pytest.mark.parametrize("name", [*attachments.WRITERS, *(n for n in WRITERS if n != "all.zip")])
 def test_a_damaged_file_gives_text_or_one_error_line(
     samples: Path, tmp_path: Path, name: str, data: st.DataObject
 ) -> None:
+    if not (samples / name).exists():
+        attachments.WRITERS[name](samples / name)
     content = bytearray((samples / name).read_bytes())
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content))) :]

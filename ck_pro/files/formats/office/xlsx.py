@@ -8,14 +8,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...child import in_child
 from ...document import Document, Facts, Part, Reading, Row
 from ...problem import ToolError, library
 from ...sheet import cell_text, column_letter, heading, ranges, row_line
 from ...unpacking import check_office_zip
 from .xlsx_formulas import evaluate
+from .xlsx_source import SheetSource
 
-_LARGE = 60 << 20
-"""Unpacked bytes from which a workbook is read as a stream, without hidden rows and comments."""
+_LARGE = 12 << 20
+"""Unpacked bytes from which a workbook is read as a stream, without its comments."""
+_MAX_MERGED = 5_000_000
+"""Cells in merged ranges from which a workbook is read as a stream."""
+_MAX_WIDTH = 1000
+"""Columns up to which all rows have the same length."""
+_MAX_EVALUATED = 1_000_000
+"""Cells of a sheet up to which formulas are computed."""
+_EVALUATION_SECONDS = 20.0
+_SHEETS = "xl/worksheets/sheet"
 _MAX_TABLE = 200_000
 _MAX_LISTED = 20
 
@@ -27,20 +37,24 @@ class Reader(Document):
         super().__init__(path, reading)
         check_office_zip(path)
         with zipfile.ZipFile(path) as archive:
-            self._large = sum(info.file_size for info in archive.infolist()) > _LARGE
-            self._has_macros = any(n.endswith("vbaProject.bin") for n in archive.namelist())
+            names = archive.namelist()
+            self._has_macros = any(n.endswith("vbaProject.bin") for n in names)
+            large = sum(info.file_size for info in archive.infolist()) > _LARGE
+            sheets = {n: SheetSource(archive, n) for n in names if n.startswith(_SHEETS)}
+        self._large = large or any(one.merged_cells > _MAX_MERGED for one in sheets.values())
+        self._sources = sheets if self._large else {}
+        self._omits = reading.hidden == "omit"
 
     def facts(self) -> Facts:
         facts, hidden = [f"{len(self._values.sheetnames)} sheets"], list[str]()
         for name in self._values.sheetnames:
-            sheet = self._formulas[name]
-            facts.append(f"{name!r} {getattr(sheet, 'dimensions', 'a chart')}")
+            facts.append(f"{name!r} {self._size(name)}")
             hidden += self._hidden_in(name)
         hidden += [f"name {name!r} = {one.attr_text}" for name, one in self._names()]
         if self._has_macros:
             hidden.append("macros (VBA)")
         if self._large:
-            hidden.append("the workbook is large: hidden rows, comments and merged cells not read")
+            hidden.append("the workbook is large: comments are not read, formulas not computed")
         return Facts(facts, hidden)
 
     def parts(self) -> Sequence[Part]:
@@ -58,8 +72,8 @@ class Reader(Document):
             yield "(a chart sheet)\n"
             return
         hidden_rows, hidden_columns = self._hidden_lines(sheet)
-        omit = self.reading.hidden == "omit"
-        yield heading(sheet.max_column or 0, () if omit else hidden_columns)
+        width = min(sheet.max_column or 0, _MAX_WIDTH)
+        yield heading(width, () if self._omits else hidden_columns)
         for number, cells in self._shown_rows(part, formulas=True):
             if any(cells):
                 yield row_line(number, cells, "hidden" if number in hidden_rows else "")
@@ -70,10 +84,12 @@ class Reader(Document):
         if not hasattr(self._formulas[part], "iter_rows"):
             return []
         rows: list[Row] = []
-        for _, row in self._shown_rows(part, formulas=False):
-            rows.append(row)
-            if len(rows) > _MAX_TABLE:
+        for number, row in self._shown_rows(part, formulas=False):
+            if max(number, len(rows)) > _MAX_TABLE:
                 raise ToolError(f"the sheet has more than {_MAX_TABLE:,} rows; use pandas")
+            if not self._omits:
+                rows += [[""] * len(row)] * (number - 1 - len(rows))
+            rows.append(row)
         return [rows]
 
     # --- cells ---
@@ -89,7 +105,14 @@ class Reader(Document):
     @functools.cached_property
     def _evaluated(self) -> dict[tuple[str, str], str]:
         """Values of the formulas without a cached one, by sheet and cell."""
-        return evaluate(self.path)
+        sheets = (self._formulas[name] for name in self._formulas.sheetnames)
+        areas = (s.max_row * s.max_column for s in sheets if hasattr(s, "iter_rows"))
+        if self._large or sum(areas) > _MAX_EVALUATED:
+            return {}
+        try:
+            return in_child(lambda: evaluate(self.path), _EVALUATION_SECONDS)
+        except ToolError:
+            return {}
 
     def _load(self, data_only: bool) -> Any:
         openpyxl = library("openpyxl", "openpyxl", "Excel workbooks")
@@ -102,23 +125,48 @@ class Reader(Document):
 
         With `hidden="omit"`, hidden rows are missing and cells of hidden columns are empty.
         """
-        sheet = self._formulas[part]
-        area = {"min_row": 1, "min_col": 1, "max_row": sheet.max_row, "max_col": sheet.max_column}
-        values = self._values[part].iter_rows(**area, values_only=True)
-        rows, columns = self._hidden_lines(sheet) if self.reading.hidden == "omit" else ((), ())
-        pairs = zip(values, sheet.iter_rows(**area), strict=False)
-        for number, (shown, row) in enumerate(pairs, 1):
-            if number not in rows:
-                cells = zip(shown, row, strict=False)
+        columns = self._hidden_lines(self._formulas[part])[1] if self._omits else set[int]()
+        for number, pairs in self._pairs(part):
+            if not (self._omits and number in self._hidden_lines(self._formulas[part])[0]):
                 yield (
                     number,
                     [
                         "" if n in columns else self._cell(part, value, cell, formulas)
-                        for n, (value, cell) in enumerate(cells, 1)
+                        for n, (value, cell) in enumerate(pairs, 1)
                     ],
                 )
 
+    def _pairs(self, part: str) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+        """Yield the number of each row, and the value and the cell of each of its columns."""
+        sheet, values = self._formulas[part], self._values[part]
+        if self._large:
+            for one in (sheet, values):
+                one.reset_dimensions()  # they may be wrong, and would cut the sheet
+            shown = values.iter_rows(min_row=1, min_col=1, values_only=True)
+            if not self._source(part).has_formulas:
+                yield from ((n, [(v, v) for v in row]) for n, row in enumerate(shown, 1))
+                return
+            cells = sheet.iter_rows(min_row=1, min_col=1)
+            for number, (row, row_cells) in enumerate(zip(shown, cells, strict=False), 1):
+                yield number, list(zip(row, row_cells, strict=False))
+            return
+        by_row: dict[int, dict[int, Any]] = {}
+        for (row, column), cell in sheet._cells.items():  # a stray cell may be far away
+            by_row.setdefault(row, {})[column] = cell
+        width = sheet.max_column if sheet.max_column <= _MAX_WIDTH else 0
+        for number in sorted(by_row):
+            row_cells = by_row[number]
+            stored = (
+                values._cells.get((number, n)) for n in range(1, (width or max(row_cells)) + 1)
+            )
+            yield (
+                number,
+                [(getattr(v, "value", None), row_cells.get(n)) for n, v in enumerate(stored, 1)],
+            )
+
     def _cell(self, part: str, value: object, cell: Any, formulas: bool) -> str:
+        if cell is None or cell is value:
+            return cell_text(value)
         formula = cell.value
         formula = getattr(formula, "text", formula)  # of an array formula
         if not (isinstance(formula, str) and formula.startswith("=")) or cell.data_type != "f":
@@ -132,8 +180,24 @@ class Reader(Document):
 
     # --- hidden parts ---
 
+    def _size(self, part: str) -> str:
+        sheet = self._formulas[part]
+        if not hasattr(sheet, "iter_rows"):
+            return "a chart"
+        if self._large:
+            return f"{self._source(part).last_row:,} rows"
+        return f"A1:{column_letter(sheet.max_column or 1)}{sheet.max_row or 1}"
+
+    def _source(self, part: str) -> SheetSource:
+        """Return the XML of a sheet of a large workbook."""
+        name = str(getattr(self._values[part], "_worksheet_path", "")).lstrip("/")
+        return self._sources.get(name) or SheetSource(None, name)
+
     def _hidden_lines(self, sheet: Any) -> tuple[set[int], set[int]]:
-        if self._large or not hasattr(sheet, "row_dimensions"):
+        if self._large:
+            source = self._source(sheet.title)
+            return source.hidden_rows, source.hidden_columns
+        if not hasattr(sheet, "row_dimensions"):
             return set(), set()
         rows = {n for n, row in sheet.row_dimensions.items() if row.hidden}
         columns: set[int] = set()
@@ -158,20 +222,26 @@ class Reader(Document):
 
     def _notes(self, part: str) -> Iterator[str]:
         sheet = self._formulas[part]
-        if self._large or not hasattr(sheet, "merged_cells"):
+        if self._large:
+            merged = self._source(part).merged
+        elif hasattr(sheet, "merged_cells"):
+            yield from _comments(sheet)
+            merged = [str(one) for one in sheet.merged_cells.ranges]
+        else:
             return
-        for row in sheet.iter_rows():
-            for cell in row:
-                if getattr(cell, "comment", None) is not None:
-                    text = " / ".join(cell.comment.text.split("\n"))
-                    yield f"comment on {cell.coordinate} by {cell.comment.author}: {text}"
-        merged = [str(one) for one in sheet.merged_cells.ranges]
         if merged:
             more = f" and {len(merged) - _MAX_LISTED} more" if len(merged) > _MAX_LISTED else ""
             yield f"merged cells: {', '.join(merged[:_MAX_LISTED])}{more}"
 
     def _names(self) -> list[tuple[str, Any]]:
         return [(n, one) for n, one in self._formulas.defined_names.items() if one.attr_text]
+
+
+def _comments(sheet: Any) -> Iterator[str]:
+    for _, cell in sorted(sheet._cells.items()):
+        if getattr(cell, "comment", None) is not None:
+            text = " / ".join(cell.comment.text.split("\n"))
+            yield f"comment on {cell.coordinate} by {cell.comment.author}: {text}"
 
 
 _STATES = {"hidden": "hidden", "veryHidden": "very hidden"}
