@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from ck_main.sharing.drawing import draw_frames, readable
+from ck_main.sharing.drawing import MARK_COLOURS, draw_frames, readable
 from ck_main.sharing.frames import Frame
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def gif_of(frames: list[Frame]) -> bytes:
 
 
 def _reduced(image: Image) -> Image:
+    """Return an image with a palette, which always has the colours of the marks."""
     from PIL import Image as images
 
-    return image.quantize(_COLOURS, method=images.Quantize.MEDIANCUT, dither=images.Dither.NONE)
+    common = image.quantize(_COLOURS, method=images.Quantize.MEDIANCUT)
+    palette = images.new("P", (1, 1))
+    palette.putpalette([*(common.getpalette() or [])[: 3 * _COLOURS], *sum(MARK_COLOURS, ())])
+    return image.quantize(palette=palette, dither=images.Dither.NONE)

@@ -19,10 +19,14 @@ _BAR = 62
 _MARGIN = 10
 _FONT, _SMALL_FONT = 15, 12
 _LINES = 2
-_SMALLEST = 20
+_ARROW = 22
+_LINE = 5
+"""Width of the line around a target with its pale edges, in pixels."""
+_SMALLEST = 24
 """Smallest side of a mark in pixels."""
 _INK, _PALE, _GROUND = (250, 250, 250), (176, 190, 204), (22, 28, 38)
 _TARGET, _FAILED, _HALO = (230, 69, 20), (214, 40, 57), (255, 255, 255)
+MARK_COLOURS = (_TARGET, _FAILED, _HALO)
 _FONTS = ("DejaVuSans.ttf", "LiberationSans-Regular.ttf", "Arial.ttf", "Helvetica.ttc")
 _FORMATS = ("WEBP", "PNG", "JPEG", "GIF")
 _MAX_PIXELS = 40_000_000
@@ -120,12 +124,14 @@ def _mark(draw: ImageDraw, box: Box, width: int, height: int, colour: tuple[int,
             draw.ellipse(place, outline=ink, width=line)
         draw.ellipse((x - 3, y - 3, x + 3, y + 3), fill=colour)
         return
-    pad_x, pad_y = max(3.0, (_SMALLEST - w) / 2), max(3.0, (_SMALLEST - h) / 2)
+    # outlines are drawn inwards: the lines stay outside of the target
+    pad_x, pad_y = max(_LINE + 1.0, (_SMALLEST - w) / 2), max(_LINE + 1.0, (_SMALLEST - h) / 2)
     left, top = max(1.0, x - pad_x), max(1.0, y - pad_y)
     right, bottom = min(width - 2.0, x + w + pad_x), min(height - 2.0, y + h + pad_y)
-    place = (left, top, max(left, right), max(top, bottom))
-    draw.rounded_rectangle(place, radius=5, outline=_HALO, width=6)
-    draw.rounded_rectangle(place, radius=5, outline=colour, width=3)
+    right, bottom = max(left + 4, right), max(top + 4, bottom)
+    draw.rounded_rectangle((left, top, right, bottom), radius=6, outline=_HALO, width=_LINE)
+    inner = (left + 1, top + 1, right - 1, bottom - 1)
+    draw.rounded_rectangle(inner, radius=5, outline=colour, width=_LINE - 2)
 
 
 def _point_outside(
@@ -135,15 +141,15 @@ def _point_outside(
     height: int,
     colour: tuple[int, int, int],
 ) -> None:
-    x, y = min(max(point[0], 16), width - 16), min(max(point[1], 16), height - 16)
+    x, y = min(max(point[0], _ARROW), width - _ARROW), min(max(point[1], _ARROW), height - _ARROW)
     dx = (point[0] > width) - (point[0] < 0)
     dy = (point[1] > height) - (point[1] < 0)
-    tip = (x + 12 * dx, y + 12 * dy)
-    sides = (
-        (x - 10 * dy - 8 * dx, y - 10 * dx - 8 * dy),
-        (x + 10 * dy - 8 * dx, y + 10 * dx - 8 * dy),
-    )
-    draw.polygon([tip, *sides], fill=colour, outline=_HALO, width=2)
+    size = _ARROW / 2
+    tip = (x + 1.6 * size * dx, y + 1.6 * size * dy)
+    back = (x - size * dx, y - size * dy)
+    side = (1.3 * size * dy, 1.3 * size * dx)
+    wings = ((back[0] - side[0], back[1] - side[1]), (back[0] + side[0], back[1] + side[1]))
+    draw.polygon([tip, *wings], fill=colour, outline=_HALO, width=3)
 
 
 def _write(draw: ImageDraw, frame: Frame, top: int) -> None:

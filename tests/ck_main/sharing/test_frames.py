@@ -137,6 +137,15 @@ def test_the_gif_has_a_frame_per_action_and_time_to_read() -> None:
     assert shown[0] > shown[1] and shown[2] >= 3000
 
 
+def test_the_gif_keeps_the_colour_of_a_small_mark() -> None:
+    gradient = io.BytesIO()
+    Image.linear_gradient("L").resize((640, 360)).convert("RGB").save(gradient, "PNG")
+    targets = ((600.0, 900.0, 10.0, 10.0),)
+    with Image.open(io.BytesIO(gif_of([frame(gradient.getvalue(), targets=targets)]))) as gif:
+        colours = [colour for _, colour in gif.convert("RGB").getcolors(1000) or []]
+    assert any(red > 200 and blue < 60 for red, _, blue in colours)
+
+
 def test_damaged_images_are_left_out_and_none_is_an_error() -> None:
     assert len([*draw_frames([frame(b"no image"), frame(image("white"))])]) == 1
     with pytest.raises(InputError, match="missing or damaged"):
