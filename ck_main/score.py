@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ck_main.output.rescore import Rescored, rescore
-from ck_main.scoring import scorers
 from ck_main.scoring.judge import Judge
-from ck_main.scoring.scoring import DEFAULT, FIELD, Scoring
+from ck_main.scoring.scoring import DEFAULT, FIELD, Scoring, scorers
 from ck_pro.command_line import AnyPath, ExitCode, exit_code_of, run_command, without_controls
 from ck_pro.exceptions import ConfigError, InputError, LimitReached, ModelError
 from ck_pro.model import LLM, Budget

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import pkgutil
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ck_main.scoring.scorer import Case, Check, Score, Scorer
@@ -66,6 +69,16 @@ class Scoring:
         return found
 
 
+@cache
+def scorers() -> dict[str, Scorer]:
+    """Return all scorers by name, sorted: the `SCORER` of each module in this folder."""
+    room = __name__.rpartition(".")[0]
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    found = [getattr(import_module(f"{room}.{one.name}"), "SCORER", None) for one in modules]
+    known = (s for s in found if isinstance(s, Scorer))
+    return {s.name: s for s in sorted(known, key=lambda s: s.name)}
+
+
 def named_in(original: Mapping[str, Any], field: str = FIELD) -> str:
     """Return the scorer that a task's line names; "" if it names none."""
     info = original.get("info")
@@ -99,8 +112,6 @@ def _check_of_task(text: str, judge: Judge | None) -> Check:
 
 
 def _known(text: str, *, from_task: bool) -> tuple[Scorer, str]:
-    from ck_main.scoring import scorers
-
     name, _, options = text.strip().partition(":")
     known = scorers()
     if name not in known:

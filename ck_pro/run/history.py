@@ -51,8 +51,7 @@ class History:
         self._trace_text = (0, "")
         self._signatures: list[tuple[str, ...]] = []
         self._window = Window(agent.history_chars)
-        memory = Memory(session.info.get("memory", ())).text(agent.history_chars // _MEMORY_SHARE)
-        self._memory = f"{_MEMORY}\n{fenced(memory)}" if memory else ""
+        self._memory = _memory_text(session.info.get("memory"), agent.history_chars)
 
     def prompt_values(self) -> dict[str, Any]:
         """Return the template values: the steps, and the steps as messages and as text."""
@@ -287,6 +286,12 @@ class Window:
             while self._size > self._budget // 2 and self.first < len(self._sizes) - 1:
                 self._size -= self._sizes[self.first]
                 self.first += 1
+
+
+def _memory_text(entries: Any, limit: int) -> str:
+    """Return the memory of earlier runs for prompts; "" if there is none."""
+    memory = Memory(entries).text(limit // _MEMORY_SHARE) if entries else ""
+    return f"{_MEMORY}\n{fenced(memory)}" if memory else ""
 
 
 def _user_message(text: str) -> str:

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ck_main.scoring import scorers
 from ck_main.scoring.gaia import gaia
 from ck_main.scoring.judge import Judge
 from ck_main.scoring.list import split
 from ck_main.scoring.regex import Matcher
 from ck_main.scoring.scorer import Case, Score, options_in
-from ck_main.scoring.scoring import Scoring
+from ck_main.scoring.scoring import Scoring, scorers
 from ck_pro.exceptions import ConfigError
 
 TEXT = st.text(max_size=40)
