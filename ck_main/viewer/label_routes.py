@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping
+import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from flask import Flask, Response, request
 
@@ -18,12 +17,12 @@ from ck_pro.local_page.app import json_body, json_error, json_response
 from ck_pro.trajectory.exporting.filters import FilterSettings
 from ck_pro.trajectory.exporting.job import ExportSettings
 from ck_pro.trajectory.formats import export_formats
-from ck_pro.trajectory.labels import Label, LabelFile, Target, label_file_of
+from ck_pro.trajectory.labels import CurrentLabels, LabelFile, label_file_of
 from ck_pro.trajectory.previewing.preview import preview_export
 from ck_pro.trajectory.previewing.token_counter import token_counter
 
-_State = tuple[int, int]
-_MAX_SHOWN, _MAX_ROWS = 100, 5_000
+_MAX_SHOWN, _MAX_ROWS, _MAX_PROBLEMS = 100, 5_000, 20
+_SECONDS = 0.1
 
 
 class LabelRoutes:
@@ -37,7 +36,8 @@ class LabelRoutes:
     def __init__(self, library: Library, path: Path | None) -> None:
         self._library, self._path = library, path
         self._lock = threading.Lock()
-        self._read: OrderedDict[Path, _Labels] = OrderedDict()
+        self._labels: dict[int, CurrentLabels] = {}
+        self._read_at: dict[int, float] = {}
 
     def add_to(self, app: Flask) -> None:
         """Add the routes."""
@@ -50,19 +50,20 @@ class LabelRoutes:
         entry = self._library.entry(key)
         if entry is None:
             return json_error(f"there is no run {key[:100]}", 404)
-        file = self.file_of(entry)
+        path = self.path_of(entry.source)
         with self._library.opened(entry) as reader:
             if request.method == "POST":
                 body = json_body()
                 target, _ = target_of(reader, entry, Place.of(body.get("target")))
                 with self._lock:  # the state before, which the request may keep in part
-                    before = self._labels(file.path).current.get(target)
-                    file.append(new_label(body, before, reader, entry))
-            found = self._labels(file.path)
-            shown = labels_of_run(found.current.values(), reader, entry)
+                    before = self._current(entry.source, now=True).labels.get(target)
+                    LabelFile(path).append(new_label(body, before, reader, entry))
+            found = self._current(entry.source, now=True)
+            shown = labels_of_run(list(found.labels.values()), reader, entry)
+        problems = [str(problem) for problem in found.all_problems()[:_MAX_PROBLEMS]]
         if request.method == "POST":
             self._library.touch([entry])
-        return json_response({**shown, "path": str(file.path), "problems": found.problems})
+        return json_response({**shown, "path": str(path), "problems": problems})
 
     def preview(self) -> Response:
         """Return what an export of one source would train on, with its labels.
@@ -78,7 +79,7 @@ class LabelRoutes:
             raise InputError(f"there is no source {number} or no format {name[:100]}")
         source = self._library.sources[number]
         inputs = [source.rows if source.kind == "rows" and source.rows else source.folder]
-        labels = LabelFile(self._path or label_file_of(source.path)).path
+        labels = self.path_of(number)
         use = request.args.get("labels") != "no" and labels.exists()
         filters = FilterSettings(labels=[labels] if use else [])
         problems: list[str] = []
@@ -93,15 +94,14 @@ class LabelRoutes:
         facts = {"labels": str(labels) if use else None, "problems": problems[:20]}
         return json_response({**found.to_json(), **facts, "lost": found.report.lost_labels[:20]})
 
-    def file_of(self, entry: Entry) -> LabelFile:
-        """Return the label file of a run."""
-        source = self._library.sources[entry.source]
-        return LabelFile(self._path or label_file_of(source.path))
+    def path_of(self, source: int) -> Path:
+        """Return the path of the label file of a source."""
+        return self._path or label_file_of(self._library.sources[source].path)
 
     def summary(self, entry: Entry) -> list[str]:
         """Return the different labels of a run and its parts, for the table."""
         found: dict[str, None] = {}
-        for label in self._labels(self.file_of(entry).path).by_id.get(entry.task_id, ()):
+        for label in self._current(entry.source).by_id.get(entry.task_id, {}).values():
             run, number = label.target["run"], label.target["try"]
             if run is not None and entry.session and run != entry.session:
                 continue
@@ -113,28 +113,13 @@ class LabelRoutes:
                 found["corrected"] = None
         return list(found)
 
-    def _labels(self, path: Path) -> _Labels:
-        """Return the labels of a file; read again if it has changed."""
-        try:
-            stat = path.stat()
-            state = (stat.st_mtime_ns, stat.st_size)
-        except OSError:
-            return _Labels((0, 0), {}, [])
-        found = self._read.get(path)
-        if found is None or found.state != state:
-            file = LabelFile(path)
-            problems = [str(problem) for problem in file.read()[1]]
-            found = self._read[path] = _Labels(state, file.current(), problems)
-            while len(self._read) > 64:
-                self._read.popitem(last=False)
+    def _current(self, source: int, *, now: bool = False) -> CurrentLabels:
+        """Return the labels of a source, at most `_SECONDS` old; `now`: up to date."""
+        found = self._labels.get(source)
+        if found is None:
+            found = self._labels[source] = CurrentLabels(self.path_of(source))
+        if now or time.monotonic() - self._read_at.get(source, 0.0) > _SECONDS:
+            with suppress(*(() if now else (InputError,))):  # the route of a run reports it
+                found.refresh()
+            self._read_at[source] = time.monotonic()
         return found
-
-
-class _Labels:
-    """The labels of a file."""
-
-    def __init__(self, state: _State, current: Mapping[Target, Label], problems: list[str]) -> None:
-        self.state, self.current, self.problems = state, current, problems[:20]
-        self.by_id: dict[Any, list[Label]] = {}
-        for label in current.values():
-            self.by_id.setdefault(label.target["id"], []).append(label)

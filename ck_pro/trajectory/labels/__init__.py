@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ck_pro.trajectory.labels.label import Label, LabelLine, Reply, Target, TargetLine
 from ck_pro.trajectory.labels.label_file import (
+    CurrentLabels,
     LabelFile,
     is_label_file,
     label_file_of,
@@ -16,6 +17,7 @@ from ck_pro.trajectory.labels.label_file import (
 from ck_pro.trajectory.labels.label_set import Decision, Labels
 
 __all__ = [
+    "CurrentLabels",
     "Decision",
     "Label",
     "LabelFile",

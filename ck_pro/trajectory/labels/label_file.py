@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.journal import is_journal
@@ -87,15 +89,13 @@ class LabelFile:
         labels: list[Label] = []
         problems: list[Problem] = []
         try:
-            for number, line in self._lines():
-                where = f"{self.path}, line {number}"
-                try:
-                    if len(line) > MAX_LINE:
-                        raise InputError(f"longer than {MAX_LINE:,} bytes")
-                    labels.append(Label.parse(line, where))
-                except InputError as e:
-                    torn = str(e) == "not JSON" and not line.endswith(b"\n")
-                    problems.append(Problem(where, "incomplete last line" if torn else str(e)))
+            with self.path.open("rb") as file:
+                for number, line in _lines(file):
+                    found = _parsed(self.path, number, line)
+                    if isinstance(found, Label):
+                        labels.append(found)
+                    elif found is not None:
+                        problems.append(found)
         except OSError as e:
             raise InputError(f"cannot read the labels {self.path}: {e.strerror}") from None
         return labels, problems
@@ -106,14 +106,9 @@ class LabelFile:
         Raises:
             InputError: the file cannot be read.
         """
-        if not self.path.exists():
-            return {}
-        found: dict[Target, Label] = {}
-        for label in self.read()[0]:
-            found.pop(label.target, None)
-            if not label.empty:
-                found[label.target] = label
-        return found
+        found = CurrentLabels(self.path)
+        found.refresh()
+        return found.labels
 
     def append(self, label: Label) -> Label:
         """Add a label, and sync it to the disk; return it with its time.
@@ -136,18 +131,101 @@ class LabelFile:
             raise OutputError(f"cannot write the labels {self.path}: {e.strerror}") from None
         return label
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that are not blank; of a line that is too long, only a part."""
-        with self.path.open("rb") as file:
-            number = 0
-            while line := file.readline(MAX_LINE + 1):
-                number += 1
-                rest = line
-                while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
-                    rest = file.readline(MAX_LINE + 1)
-                line = line.removeprefix(_BOM) if number == 1 else line
-                if line.strip():
-                    yield number, line
+
+class CurrentLabels:
+    """The last label of each target of a file, kept up to date while the file grows.
+
+    Args:
+        path: of the file, which need not exist.
+
+    Attributes:
+        labels: by target, without those taken back.
+        by_id: the same by task id; None for targets without one.
+        problems: lines that are not labels.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._lock = threading.Lock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.labels: dict[Target, Label] = {}
+        self.by_id: dict[Any, dict[Target, Label]] = {}
+        self.problems: list[Problem] = []
+        self._torn: list[Problem] = []
+        self._inode, self._at, self._number = 0, 0, 0
+        self._open_end: int | None = None
+        """End of a label whose line may grow, since it lacks its newline."""
+
+    def all_problems(self) -> list[Problem]:
+        """Return the problems, with that of an incomplete last line."""
+        return [*self.problems, *self._torn]
+
+    def refresh(self) -> None:
+        """Read the lines that were added; all lines if the file was replaced.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        with self._lock:
+            try:
+                with self.path.open("rb") as file:
+                    stat = os.fstat(file.fileno())
+                    changed_end = self._open_end not in (None, stat.st_size)
+                    if stat.st_ino != self._inode or stat.st_size < self._at or changed_end:
+                        self._reset()
+                        self._inode = stat.st_ino
+                    self._read_new(file)
+            except FileNotFoundError:
+                self._reset()
+            except OSError as e:
+                raise InputError(f"cannot read the labels {self.path}: {e.strerror}") from None
+
+    def _read_new(self, file: BinaryIO) -> None:
+        file.seek(self._at)
+        self._torn = []
+        for number, line in _lines(file, self._number):
+            found = _parsed(self.path, number, line)
+            whole = line.endswith(b"\n")
+            if isinstance(found, Label):
+                self._take(found)
+                self._open_end = None if whole else file.tell()
+            elif found is not None:
+                (self.problems if whole else self._torn).append(found)
+            if whole:  # else it is read again
+                self._at, self._number = file.tell(), number
+
+    def _take(self, label: Label) -> None:
+        near = self.by_id.setdefault(label.target["id"], {})
+        for labels in (self.labels, near):
+            labels.pop(label.target, None)
+            if not label.empty:
+                labels[label.target] = label
+
+
+def _lines(file: BinaryIO, number: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the next lines with their numbers; of a line that is too long, only a part."""
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        rest = line
+        while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE + 1)
+        yield number, line.removeprefix(_BOM) if number == 1 else line
+
+
+def _parsed(path: Path, number: int, line: bytes) -> Label | Problem | None:
+    """Return the label or the problem of a line; None for a blank line."""
+    if not line.strip():
+        return None
+    where = f"{path}, line {number}"
+    try:
+        if len(line) > MAX_LINE:
+            raise InputError(f"longer than {MAX_LINE:,} bytes")
+        return Label.parse(line, where)
+    except InputError as e:
+        torn = str(e) == "not JSON" and not line.endswith(b"\n")
+        return Problem(where, "incomplete last line" if torn else str(e))
 
 
 def _encoded(label: Label) -> bytes:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ck_pro.exceptions import InputError, OutputError
-from ck_pro.trajectory.labels import Label, LabelFile, Target, label_file_of
+from ck_pro.trajectory.labels import CurrentLabels, Label, LabelFile, Target, label_file_of
 from ck_pro.trajectory.labels.label import KEYS, VERDICTS
 
 _TEXT = st.text(max_size=20)
@@ -203,6 +203,47 @@ def test_rows_and_journals_of_one_run_share_a_label_file(
         (tmp_path / folder / "events.jsonl").touch()
     (tmp_path / "runs/a.jsonl").touch()
     assert label_file_of(tmp_path / path) == tmp_path / label_file
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    parts=st.lists(
+        st.sampled_from(
+            [
+                b'{"label": "good", "id": "a"}\n',
+                b'{"label": null, "id": "a"}\n',
+                b'{"label": "bad", "id": "b"}',
+                b'{"label": "exc',
+                b"\n",
+                b"[]\n",
+                None,
+            ]
+        ),
+        max_size=8,
+    )
+)
+def test_labels_that_are_read_while_the_file_grows_are_those_of_the_whole_file(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes | None]
+) -> None:
+    """None replaces the file, as an editor does."""
+    path = tmp_path_factory.getbasetemp() / "grows.labels.jsonl"
+    path.write_bytes(b"")
+    growing = CurrentLabels(path)
+    for part in parts:
+        if part is None:
+            other = path.with_name("other")
+            other.write_bytes(b'{"label": "exclude", "id": "c"}\n')
+            other.replace(path)
+        else:
+            with path.open("ab") as file:
+                file.write(part)
+        growing.refresh()
+        fresh = CurrentLabels(path)
+        fresh.refresh()
+        assert growing.labels == fresh.labels and growing.by_id == fresh.by_id
+        problems = [str(p) for p in growing.all_problems()]
+        assert problems == [str(p) for p in LabelFile(path).read()[1]]
+        assert fresh.labels == LabelFile(path).current()
 
 
 _WRITER = """
