@@ -1,5 +1,5 @@
 // Keyboard commands: one listener, the newest page's keys first.
-import { html, useEffect, useRef } from '/static/ui.js';
+import { html, useEffect, useLayoutEffect, useRef } from '/static/ui.js';
 
 const layers = [];
 const WRITES = 'input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]';
@@ -22,7 +22,7 @@ addEventListener('keydown', onKey);
 export function useKeys(commands) {
   const current = useRef(commands);
   current.current = commands;
-  useEffect(() => {
+  useLayoutEffect(() => { // a key works as soon as what it acts on is shown
     layers.push(current);
     return () => layers.splice(layers.indexOf(current), 1);
   }, []);

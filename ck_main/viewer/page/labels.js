@@ -29,6 +29,25 @@ export function labelOf(labels, { sid, step, call }) {
   return (labels[group] || {})[place] || {};
 }
 
+const SIGNS = { good: '+', bad: '−', exclude: '⊘', corrected: '✎', comment: '…' };
+
+/** {"SID/STEP": [[sign, name], ...]}: the labels of each step and of its model calls, for the tree. */
+export function stepSigns(labels) {
+  const found = {};
+  const add = (place, name) => {
+    const signs = found[place] || (found[place] = []);
+    if (!signs.some(([, known]) => known === name)) signs.push([SIGNS[name], name]);
+  };
+  const all = [...Object.entries(labels?.steps || {}), ...Object.entries(labels?.calls || {})];
+  for (const [place, { label, reply, comment }] of all) {
+    const step = place.split('/').slice(0, 2).join('/');
+    if (label) add(step, label);
+    if (reply !== null && reply !== undefined) add(step, 'corrected');
+    if (comment && !label && !reply) add(step, 'comment');
+  }
+  return found;
+}
+
 /** A corrected reply as [text, tool calls as JSON]; the recorded one as well. */
 function textsOf(reply) {
   if (reply === null || reply === undefined) return ['', ''];

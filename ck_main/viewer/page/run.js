@@ -196,7 +196,7 @@ function Loaded({ run, route, source }) {
       showNewest=${showNewest} />
     ${timeline && html`<${Timeline} run=${run} sid=${sid} step=${step} open=${open} />`}
     <div class="panes">
-      <${Tree} rows=${rows} closed=${folded} at=${at} select=${(row) => open(row.sid, row.step)}
+      <${Tree} runKey=${run.key} rows=${rows} closed=${folded} at=${at} select=${(row) => open(row.sid, row.step)}
         register=${(focus) => { focusTree.current = focus; }} toggle=${(one) => setClosed(folded.has(one)
           ? new Set([...folded].filter((other) => other !== one)) : new Set([...folded, one]))} />
       <div class="detail scroll" ref=${detail} role="region" aria-label="Selected step" tabindex="0">

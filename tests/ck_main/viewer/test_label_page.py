@@ -133,6 +133,27 @@ def test_labels_made_in_the_page_change_what_is_trained_on(
         for r in loaded("kto", export("kto", out["kto"], *use))
     }
     assert by_reply["The sum is 42."] is True and by_reply["42"] is False
+    prepared_by_trl(out["dpo"])
+
+
+def prepared_by_trl(path: Path) -> None:
+    """Prepare the pairs as TRL's trainers do: chat template, and unpaired for KTO."""
+    tools = pytest.importorskip("trl.data_utils", reason="pip install --no-deps trl")
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
+    turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    tokenizer.chat_template = f"{turns}{{% if add_generation_prompt %}}<assistant>{{% endif %}}"
+    pairs = Dataset.from_list(loaded("dpo", path))
+    made = tools.maybe_apply_chat_template(pairs[0], tokenizer)
+    assert made["prompt"].endswith("<assistant>")
+    assert (made["chosen"], made["rejected"]) == ("The sum is 42.", "42")
+    apart = tools.maybe_unpair_preference_dataset(pairs.remove_columns(["metadata", "tools"]))
+    found = {row["completion"][0]["content"]: row["label"] for row in apart}
+    assert found == {"The sum is 42.": True, "42": False}
 
 
 def outline_of_other(page: Page, app: LocalApp, task: str) -> Any:
@@ -148,6 +169,7 @@ def test_labels_are_in_the_table_and_can_be_taken_back(
     good = labels(page, "step").get_by_role("button", name="Good")
     good.click()
     expect(good).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("tree").get_by_label("label: good")).to_be_visible()
     page.goto(f"{app.url.partition('/?')[0]}/#/")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="sum"))
     expect(row.get_by_text("good", exact=True)).to_be_visible()
