@@ -20,6 +20,7 @@ from ck_main.viewer.runs.step_view import call_json, step_json
 from ck_main.viewer.runs.summaries import COLUMNS
 from ck_main.viewer.search.index import cache_folder
 from ck_main.viewer.search.indexer import Indexer
+from ck_main.viewer.take_over import TakeOver
 from ck_pro.command_line import write_crash
 from ck_pro.local_page.app import LocalApp, json_error, json_response
 from ck_pro.trajectory.reading.messages import MEDIA_TYPES
@@ -266,5 +267,6 @@ def create_app(
     Viewer(library, indexer, follower, labels, app.ended).add_to(app.flask)
     LabelRoutes(library, labels).add_to(app.flask)
     ReportRoutes(library).add_to(app.flask)
+    TakeOver(library).add_to(app.flask)
     follower.start()
     return app

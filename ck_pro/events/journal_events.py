@@ -56,6 +56,7 @@ class EventKind(str, Enum):
     TASK_CHANGED = "task_changed"
     APPROVED = "approved"
     LEASED = "leased"
+    USER_ACTED = "user_acted"
     FILES = "files"
     FORKED = "forked"
     TASK = "task"
@@ -349,6 +350,18 @@ class LeasedData(TypedDict):
     lease: Any
 
 
+class UserActedData(TypedDict):
+    """The user acted in the browser of a stopped run.
+
+    Keys:
+        action: what they did and what came of it, in one line, without secrets.
+        url: of the page after it.
+    """
+
+    action: str
+    url: str
+
+
 class ActedData(TypedDict):
     """A typed action, or an action of an external loop, and its observation."""
 
@@ -451,6 +464,7 @@ EventData = (
     | TaskChangedData
     | ApprovedData
     | LeasedData
+    | UserActedData
     | FilesData
     | ForkedData
     | TaskData
@@ -487,6 +501,7 @@ EVENT_DATA: Mapping[EventKind, type] = {
     EventKind.TASK_CHANGED: TaskChangedData,
     EventKind.APPROVED: ApprovedData,
     EventKind.LEASED: LeasedData,
+    EventKind.USER_ACTED: UserActedData,
     EventKind.FILES: FilesData,
     EventKind.FORKED: ForkedData,
     EventKind.TASK: TaskData,

@@ -26,6 +26,7 @@ from ck_pro.events.journal_events import (
     StepData,
     SubSessionData,
     SuspendedData,
+    UserActedData,
 )
 from ck_pro.model import Reply
 from ck_pro.session import AgentSession, Status, StopReason
@@ -102,6 +103,7 @@ class InterruptedSession:
         calls: the calls of that step, in order.
         next_call: number of the next call.
         lease: lease of the environment of a suspended or killed run; None if there is none.
+        user_actions: what the user did in the browser since the model's last prompt.
         interrupted: whether an interruption ended the session together with its caller, so that
             the call has no result.
         ended_at: end of the session, in Unix seconds; infinite if no end was recorded.
@@ -123,6 +125,7 @@ class InterruptedSession:
     calls: list[RecordedCall] = field(default_factory=list)
     next_call: int = 0
     lease: Any = None
+    user_actions: list[str] = field(default_factory=list)
     interrupted: bool = False
     ended_at: float = math.inf
     guard_message: str = ""
@@ -211,6 +214,7 @@ class InterruptedSession:
         self.in_progress, self.reply, self.calls, self.guard_message = True, None, [], ""
 
     def _on_model_call(self, event: JournalEvent, data: ModelCallData) -> None:
+        self.user_actions = []
         if event["phase"] == "action" and "output" in data:
             self.edited_reply = ""
             calls = data.get("tool_calls") or []
@@ -270,6 +274,9 @@ class InterruptedSession:
     def _on_suspended(self, event: JournalEvent, data: SuspendedData | LeasedData) -> None:
         self.lease = data.get("lease")
 
+    def _on_user_acted(self, event: JournalEvent, data: UserActedData) -> None:
+        self.user_actions.append(data["action"])
+
 
 _HANDLERS: Mapping[str, Callable[..., None]] = {
     EventKind.STEP: InterruptedSession._on_step,
@@ -282,6 +289,7 @@ _HANDLERS: Mapping[str, Callable[..., None]] = {
     EventKind.OBSERVATION: InterruptedSession._on_observation,
     EventKind.SUSPENDED: InterruptedSession._on_suspended,
     EventKind.LEASED: InterruptedSession._on_suspended,
+    EventKind.USER_ACTED: InterruptedSession._on_user_acted,
     EventKind.STATUS: InterruptedSession._on_status,
     EventKind.FORKED: InterruptedSession._on_forked,
 }

@@ -29,6 +29,7 @@ from ck_pro.tools.human import Answer, Answers
 if TYPE_CHECKING:
     from ck_pro.run.run import Run
 
+USER_ACTED = "While the run waited, the user acted in your browser:\n{}"
 NOTICE = "The run was interrupted and resumed. Earlier variables are lost; files are kept."
 
 
@@ -177,5 +178,7 @@ def record_resumed(run: Run, interrupted: InterruptedSession) -> None:
         run.record(EventKind.ANSWERED, AnsweredData(question=answer.question))
     if run.session.steps[0 if redo else -1 :]:
         run.notices.append(NOTICE)
+    if interrupted.user_actions:
+        run.notices.append(USER_ACTED.format("\n".join(f"- {a}" for a in interrupted.user_actions)))
     if learned and run.agent.active_planning == "off":
         run.notices.append(learned)  # without a plan, prompts show no progress state

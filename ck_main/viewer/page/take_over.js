@@ -1,5 +1,104 @@
-// Take over the browser of a stopped or suspended run.
+// Take over a run that stopped: act in its browser, answer or approve, and resume it.
+import { html, useEffect, useRef, useState } from '/static/ui.js';
+import { CopyButton, InertText, visible } from '/static/inert.js';
+import { canPost, getJson, invalidate, postJson } from './data.js';
+import { Section } from './parts.js';
+import { Remote } from './take_over_browser.js';
 
-export function TakeOver() {
-  return null;
+function useFacts(run) {
+  const [facts, setFacts] = useState(null);
+  const [problem, setProblem] = useState('');
+  const path = `/api/take_over/${run.key}`;
+  const load = async () => {
+    invalidate(path);
+    try {
+      setFacts(await getJson(path));
+    } catch (error) {
+      setProblem(error.message);
+    }
+  };
+  useEffect(() => { load(); }, [run.key, run.live, run.status]);
+  const running = facts && facts.started && facts.started.code === null;
+  useEffect(() => {
+    if (!running) return undefined;
+    const timer = setInterval(load, 1000);
+    return () => clearInterval(timer);
+  }, [running]);
+  return { facts, problem, setProblem, load, path };
+}
+
+/** What the command that resumes the run has printed. */
+function Started({ started }) {
+  if (!started) return null;
+  const running = started.code === null;
+  const tone = running ? 'live' : started.code === 0 ? 'good' : 'warn';
+  return html`<div class="started" aria-live="polite"><p><span class=${`mark ${tone}`}>${
+    running ? 'resumed, in progress' : `ended with exit code ${started.code}`}</span></p>
+    <${InertText} value=${started.lines.join('\n')} className="code" name="Output of the command" /></div>`;
+}
+
+function Reason({ facts }) {
+  if (facts.question) {
+    return html`<div class="reason"><p>The run asks:</p><${InertText} value=${facts.question} className="text prose" />
+      </div>`;
+  }
+  if (facts.action) return html`<div class="reason"><p>This action waits for approval:</p>
+    <${InertText} value=${facts.action} /></div>`;
+  return html`<p>The run has not ended. It can be resumed.</p>`;
+}
+
+/** Answer or approval, the command, and the button that starts it. */
+function HandBack({ facts, path, load, setProblem, done }) {
+  const summary = done.length ? `I acted in your browser: ${done.map((one) => one.split(': ')[0]).join('; ')}.` : '';
+  const [answer, setAnswer] = useState('');
+  const [approve, setApprove] = useState(false);
+  const [command, setCommand] = useState('');
+  const edited = useRef(false);
+  useEffect(() => { if (!edited.current) setAnswer(summary); }, [summary]);
+  const body = { answer, approve };
+  const ready = !facts.question || answer.trim() !== '';
+  useEffect(() => {
+    let shown = ready;
+    if (ready) {
+      postJson(`${path}/command`, body).then((found) => { if (shown) setCommand(found.command); },
+        (error) => { if (shown) { setCommand(''); setProblem(error.message); } });
+    } else setCommand('');
+    return () => { shown = false; };
+  }, [answer, approve, path]);
+  const press = async () => {
+    try {
+      await postJson(`${path}/hand_back`, body);
+      setProblem('');
+    } catch (error) {
+      setProblem(error.message);
+    }
+    await load();
+  };
+  return html`<div class="hand-back">
+    ${facts.question && html`<label class="field"><span>Your answer</span><textarea rows="3" value=${answer}
+      onInput=${(event) => { edited.current = true; setAnswer(event.target.value); }}></textarea></label>`}
+    ${facts.action && html`<label class="choice"><input type="checkbox" checked=${approve}
+      onChange=${(event) => setApprove(event.target.checked)} /> Approve this action, once</label>`}
+    ${command && html`<div class="command"><pre>${visible(command)}</pre><${CopyButton} text=${command} name="command" />
+      </div>`}
+    <button type="button" class="primary" onClick=${press} disabled=${!command}>Hand back and resume</button></div>`;
+}
+
+/** A section for a run that stopped; nothing for other runs and in shared files. */
+export function TakeOver({ run }) {
+  const { facts, problem, setProblem, load, path } = useFacts(run);
+  if (!canPost || !facts || !run.journal || !(facts.possible || facts.started)) return null;
+  const actions = facts.actions || [];
+  const running = facts.started && facts.started.code === null;
+  return html`<${Section} title="Take over" tone=${facts.possible ? 'warn' : ''}><div class="take-over">
+    <${Started} started=${facts.started} />
+    ${facts.possible && !running && html`<${Reason} facts=${facts} />
+      ${facts.browsers.length > 0 ? html`<${Remote} path=${path} agent=${facts.browsers[0].agent}
+        acted=${load} />`
+    : html`<p class="muted">It has no browser on lease. A resumed run opens a new one if it needs one.</p>`}
+      ${actions.length > 0 && html`<div><p>You did:</p><ol class="done-list">${actions.map((one) => html`
+        <li>${visible(one)}</li>`)}</ol></div>`}
+      <${HandBack} facts=${facts} path=${path} load=${load} setProblem=${setProblem} done=${actions} />`}
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+  </div></${Section}>`;
 }
