@@ -25,6 +25,7 @@ from ck_main.viewer.bundle import page_html
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.exceptions import InputError, OutputError
+from ck_pro.trajectory.exporting.writers import require_no_device
 
 EPILOG = """
 \b
@@ -65,6 +66,7 @@ _FILE = AnyPath()
     metavar="N",
     help="Limit for the size of the web page.",
 )
+@click.option("--force", is_flag=True, help="Replace files that exist.")
 def cli(
     run: Path,
     task: str | None,
@@ -75,10 +77,12 @@ def cli(
     markdown: Path | None,
     no_prompts: bool,
     max_mb: int,
+    force: bool,
 ) -> ExitCode:
     """Share one run of RUN: an output (runs/a.jsonl), its folder, or the folder of a task."""
     if not (html or gif or webm or markdown):
         raise click.UsageError("give at least one of --html, --gif, --webm and --markdown")
+    _check_files([file for file in (html, gif, webm, markdown) if file], run, force)
     library, entry = select_run(run, task, number)
     with library.opened(entry) as reader:
         if html:
@@ -94,6 +98,22 @@ def cli(
             image = os.path.relpath(gif, markdown.parent) if gif else ""
             _write(markdown, lambda: summary_of(reader, image).encode())
     return ExitCode.DONE
+
+
+def _check_files(files: list[Path], run: Path, force: bool) -> None:
+    """Check the output files before any work.
+
+    Raises:
+        OutputError: one exists, or is no regular file, or is the input.
+    """
+    for n, path in enumerate(files):
+        require_no_device(path)
+        if path in files[:n]:
+            raise OutputError(f"{path} is given twice; name a file for each form")
+        if path.is_dir() or (path.exists() and run.exists() and path.samefile(run)):
+            raise OutputError(f"{path} is a folder or the run itself; name another file")
+        if path.exists() and not force:
+            raise OutputError(f"{path} exists already; give --force to replace it")
 
 
 def _page(reader: RunReader, key: str, task_id: str, max_mb: int, prompts: bool) -> bytes:

@@ -85,6 +85,40 @@ def test_each_error_is_one_line(
     assert not [f for f in tmp_path.iterdir() if f.suffix in (".html", ".gif", ".md", ".part")]
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--html", "old.html"), "old.html exists already; give --force to replace it"),
+        (("--html", "a.jsonl", "--force"), "a.jsonl is a folder or the run itself"),
+        (("--html", "a"), "a is a folder or the run itself; name another file"),
+        (("--html", "/dev/null", "--force"), "/dev/null: the output is renamed"),
+        (("--html", "x", "--markdown", "x"), "x is given twice"),
+    ],
+)
+def test_no_file_is_replaced_by_mistake(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    line: str,
+) -> None:
+    output_with(tmp_path, "one")
+    monkeypatch.chdir(tmp_path)
+    Path("old.html").write_text("old")
+    rows = Path("a.jsonl").read_bytes()
+    assert share("a.jsonl", *options) == 4
+    assert line in capsys.readouterr().err
+    assert Path("old.html").read_text() == "old" and Path("a.jsonl").read_bytes() == rows
+
+
+def test_a_file_is_replaced_with_force(tmp_path: Path) -> None:
+    output = output_with(tmp_path, "one")
+    page = tmp_path / "old.html"
+    page.write_text("old")
+    assert share(output, "--html", page, "--force") == 0
+    assert PAGE_MARK in page.read_text()
+
+
 def test_a_missing_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert share(tmp_path / "no.jsonl", "--html", tmp_path / "x.html") == 2
     assert "no.jsonl" in capsys.readouterr().err
