@@ -7,7 +7,7 @@ has the text on which it is based. See docs/analysis.md for the rules.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,15 +50,31 @@ _BLOCK = re.compile(
     r"|(?:access denied|too many requests|are you a (?:human|robot)|unusual traffic)[^\n]{0,80}",
     re.IGNORECASE,
 )
+_BLOCK_WORDS = (
+    *("http status", "captcha", "asks for a login", "access denied", "too many requests"),
+    *("are you a", "unusual traffic"),
+)
+"""Every text that `_BLOCK` matches has one of these, which are faster to find."""
 _LAST = 3
 """Number of last steps in which a blocking page counts."""
-_MIN_GOLD = 3
-_EVIDENCE_CHARS = 240
+_MIN_GOLD, _MAX_GOLD = 3, 500
+EVIDENCE_CHARS = 240
+"""Maximum length of an evidence."""
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """Finds the right answer in a text that contains `word`, in lower case."""
+
+    word: str
+    pattern: re.Pattern[str]
+
+
+@dataclass
 class Moment:
-    """What one step of a run shows; of all agents, in the order in which the steps ended.
+    """What one step of a failed run shows; of all agents, in the order in which the steps ended.
+
+    Only short texts, as a run may have many long observations.
 
     Args:
         agent: names of the agents from the main agent down, joined by "/".
@@ -67,8 +83,11 @@ class Moment:
         unreadable: why its reply could not be read.
         repeats: index of the step of this session with the same code.
         failed: how a sub-agent that it called failed.
-        code: the code of its action.
-        text, page: return its observation, and the page before it.
+        code: the first line of its code.
+        last_line: the last line of its observation.
+        block: a sign of a blocking page in its observation.
+        answer_line: the line of its observation with the right answer.
+        page: the page before it; kept for the last steps only.
     """
 
     agent: str
@@ -79,8 +98,49 @@ class Moment:
     repeats: int | None = None
     failed: str = ""
     code: str = ""
-    text: Callable[[], str] = str
-    page: Callable[[], str] = str
+    last_line: str = ""
+    block: str = ""
+    answer_line: str = ""
+    page: str = ""
+
+    def see(self, text: str, wanted: Wanted | None) -> None:
+        """Note what the observation shows.
+
+        Args:
+            text: the observation.
+            wanted: see `wanted_answer`.
+        """
+        self.last_line = _short(text.rstrip().rpartition("\n")[2][-2 * EVIDENCE_CHARS :])
+        lower = text.lower()
+        if any(word in lower for word in _BLOCK_WORDS) and (found := _BLOCK.search(text)):
+            self.block = _short(found[0])
+        if wanted is not None and wanted.word in lower and (hit := wanted.pattern.search(text)):
+            start = text.rfind("\n", 0, hit.start()) + 1
+            start = max(start, hit.start() - EVIDENCE_CHARS // 2)
+            self.answer_line = _short(text[start : hit.end() + EVIDENCE_CHARS].partition("\n")[0])
+
+
+def add_moment(moments: list[Moment], moment: Moment) -> None:
+    """Append a moment; drop the page of the one that is no longer among the last."""
+    moments.append(moment)
+    if len(moments) > _LAST:
+        moments[-_LAST - 1].page = ""
+
+
+def wanted_answer(gold: str | None, question: str, answer: str) -> Wanted | None:
+    """Return how to find the right answer, as whole words; None if a hit would say nothing.
+
+    That is so for short answers, and those that the question or the given answer contains.
+    """
+    wanted = (gold or "").lower().split()
+    text = " ".join(wanted)
+    if len(text) < _MIN_GOLD or len(text) > _MAX_GOLD:
+        return None
+    if text in " ".join(question.lower().split()) or text in " ".join(answer.lower().split()):
+        return None
+    words = r"[ \t]+".join(map(re.escape, wanted))
+    pattern = re.compile(rf"(?<!\w){words}(?!\w)", re.IGNORECASE)
+    return Wanted(wanted[0], pattern)
 
 
 @dataclass(frozen=True)
@@ -126,15 +186,13 @@ class Ending:
         return self.kind in FAILURES
 
 
-def ending_of(
-    run: RunFacts, moments: Sequence[Moment], question: str, answer: str, good: float
-) -> Ending:
+def ending_of(run: RunFacts, moments: Sequence[Moment], answer: str, good: float) -> Ending:
     """Classify the ending of a run.
 
     Args:
         run: its facts.
-        moments: its steps.
-        question, answer: texts of the task and of its answer.
+        moments: its steps, if it failed.
+        answer: text of its answer.
         good: lowest score of a right answer.
     """
     if run.score is not None and run.score >= good:
@@ -144,7 +202,7 @@ def ending_of(
         kind, detail, evidence = BLOCKED, detail or kind, block
     if kind not in FAILURES:
         return Ending(kind, detail, evidence)
-    return Ending(kind, detail, evidence, _wrong_turn(run, moments, question, answer))
+    return Ending(kind, detail, evidence, _wrong_turn(run, moments))
 
 
 def _kind(run: RunFacts, answer: str) -> tuple[str, str, str]:
@@ -164,24 +222,22 @@ def _kind(run: RunFacts, answer: str) -> tuple[str, str, str]:
 def _block(moments: Sequence[Moment]) -> str:
     """Return a sign of a blocking page in the last steps; "" without one."""
     for moment in reversed(moments[-_LAST:]):
-        if found := _BLOCK.search(moment.text()):
-            return _short(found[0])
-        tree = moment.page()
-        notices = [n for n in page_notices(tree) if "error page" not in n] if tree else []
+        if moment.block:
+            return moment.block
+        notices = page_notices(moment.page) if moment.page else []
+        notices = [n for n in notices if "error page" not in n]
         if notices:
             return _short(notices[0])
     return ""
 
 
-def _wrong_turn(
-    run: RunFacts, moments: Sequence[Moment], question: str, answer: str
-) -> WrongTurn | None:
+def _wrong_turn(run: RunFacts, moments: Sequence[Moment]) -> WrongTurn | None:
     if not moments:
         return None
-    seen = _first_with_answer(moments, run.gold, question, answer)
+    seen = next((m for m in moments if m.answer_line), None)
     if seen is not None:
-        at, line = seen
-        return _turn(at, "right answer seen", f"its observation has the right answer: {line}")
+        text = f"its observation has the right answer: {seen.answer_line}"
+        return _turn(seen, "right answer seen", text)
     at_end = len(moments)
     if run.status == "done" and not _trouble(moments[-1]):
         at_end -= 1  # the step that answered
@@ -202,35 +258,15 @@ def _trouble(moment: Moment) -> str:
     if moment.unreadable:
         return f"the reply could not be read: {moment.unreadable}"
     if moment.error:
-        last = moment.text().strip().rpartition("\n")[2]
+        last = moment.last_line
         return last if moment.error in last else f"{moment.error}: {last}"
     if moment.failed:
         return moment.failed
     if moment.repeats is not None:
-        return f"the same code as in step {moment.repeats}: {moment.code.splitlines()[0]}"
-    if found := _BLOCK.search(moment.text()):
-        return found[0]
-    return ""
-
-
-def _first_with_answer(
-    moments: Sequence[Moment], gold: str | None, question: str, answer: str
-) -> tuple[Moment, str] | None:
-    """Return the first step that showed the right answer, if the run gave another one."""
-    wanted = " ".join((gold or "").casefold().split())
-    if len(wanted) < _MIN_GOLD or wanted in question.casefold() or wanted in answer.casefold():
-        return None
-    pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
-    for moment in moments:
-        text = moment.text()
-        if wanted not in text.casefold():
-            continue
-        for line in text.splitlines():
-            if pattern.search(line.casefold()):
-                return moment, line.strip()
-    return None
+        return f"the same code as in step {moment.repeats}: {moment.code}"
+    return moment.block
 
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _EVIDENCE_CHARS else text[: _EVIDENCE_CHARS - 3] + "..."
+    return text if len(text) <= EVIDENCE_CHARS else text[: EVIDENCE_CHARS - 3] + "..."
