@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from flask import Flask, Response
 
 from ck_main.runner.task_folder import UNUSABLE, claimed
-from ck_main.viewer.runs.library import Entry, Library
+from ck_main.viewer.runs.entries import Entry
+from ck_main.viewer.runs.library import Library
 from ck_pro.approval import describe
 from ck_pro.events import Action, EventKind
 from ck_pro.events.journal_events import UserActedData
