@@ -72,7 +72,7 @@ _IN_OLE = (
     ("Workbook", Kind("Excel 97 workbook", "office.xls")),
     ("Book", Kind("Excel 97 workbook", "office.xls")),
     ("__properties_version1.0", Kind("Outlook message", "msg")),
-    ("WordDocument", Kind("Word 97 document")),
+    ("WordDocument", Kind("Word 97 document", "office.doc")),
     ("PowerPoint Document", Kind("PowerPoint 97 presentation")),
     ("EncryptedPackage", Kind("encrypted Office document")),
 )
@@ -99,7 +99,7 @@ _PACKED = {
     ".ods": Kind("OpenDocument spreadsheet", "office.ods"),
     ".odp": Kind("OpenDocument presentation", "office.odt"),
     ".xls": Kind("Excel 97 workbook", "office.xls"),
-    ".doc": Kind("Word 97 document"),
+    ".doc": Kind("Word 97 document", "office.doc"),
     ".ppt": Kind("PowerPoint 97 presentation"),
     ".msg": Kind("Outlook message", "msg"),
 }

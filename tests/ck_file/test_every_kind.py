@@ -110,6 +110,15 @@ QUESTIONS = {
         "stop(f\"{day} {dock} {ascii(driver)} {read_table('memo.rtf')}\")",
         f"Friday 12 {chr(0x41F) + chr(0x451) + chr(0x442) + chr(0x440)!a} [['box', '7']]",
     ),
+    "memo.doc, with Ann's changes: the day, the dock, the note": (
+        "text = read_document('memo.doc', changes='accept', authors=['Ann'])\n"
+        "assert '[+Bob:  at noon+]' in text and 'Page 7' in text and 'Monday' not in text\n"
+        "day = re.search('on (\\\\w+?)\\\\[', text)[1]\n"
+        "dock = re.search('hidden: Dock (..)', text)[1]\n"
+        "note = read_document('memo.doc', 'footnotes').split('\\n')[1]\n"
+        "stop(f\"{day} {dock} {note} {read_table('memo.doc')}\")",
+        "Friday 12 No ferry in July. [['box', '7']]",
+    ),
     "isle.epub: the first sentence, and the hidden one": (
         "stop(read_document('isle.epub', 1).split('\\n')[1])",
         "They landed.[hidden: Map: page 6]",

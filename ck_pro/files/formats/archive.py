@@ -43,7 +43,8 @@ class Reader(Document):
         total = sum(member.size for member in members)
         hidden = [f"{m.name!r} {m.note}" for m in members if m.note]
         hidden += [f"{m.name!r} leads outside its folder" for m in members if _leads_outside(m)]
-        return Facts([f"{len(members):,} files", f"{total:,} bytes unpacked"], hidden)
+        facts = [f"{len(members):,} files"] + [f"{total:,} bytes unpacked"] * bool(total)
+        return Facts(facts, hidden)
 
     def parts(self) -> Sequence[Part]:
         members = [Part(m.name, f"member {m.name!r}", is_file=True) for m in self._members]
@@ -52,7 +53,8 @@ class Reader(Document):
     def blocks(self, part: str) -> Iterator[str]:
         for member in self._members:
             note = f" ({member.note})" if member.note else ""
-            yield f"{member.name}\t{member.size:,} bytes{note}\n"
+            size = f"{member.size:,} bytes" if member.size or not member.packed else "size unknown"
+            yield f"{member.name}\t{size}{note}\n"
 
     def member(self, part: str) -> Path | None:
         found = next((m for m in self._members if m.name == part), None)

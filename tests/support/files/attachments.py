@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
-from ole_files import message_streams, write_ole
+from ole_files import message_streams, write_ole, write_word_97
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -325,6 +325,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "order.eml": write_mail,
     "order.msg": write_outlook,
     "memo.rtf": write_memo,
+    "memo.doc": write_word_97,
     "isle.epub": write_book,
     "box.zip": write_box,
     "shop.db": write_shop,

@@ -97,6 +97,51 @@ def _append(sectors: list[bytes], fat: list[int], data: bytes, fill: bytes = b"\
     return start
 
 
+def write_word_97(path: Path) -> None:
+    """A Word 97 document: changes by two authors, hidden text, a field, a table, a footnote."""
+    runs: list[tuple[str, bytes]] = [
+        ("Ship on ", b""),
+        ("Monday", struct.pack("<HBHH", 0x0800, 1, 0x4863, 1)),
+        ("Friday", struct.pack("<HBHH", 0x0801, 1, 0x4804, 1)),
+        (" at noon", struct.pack("<HBHH", 0x0801, 1, 0x4804, 2)),
+        (".\r", b""),
+        ("Dock 12", struct.pack("<HB", 0x083C, 1)),
+        ("\rPage \x13 PAGE \x147\x15\rbox\x077\x07\x07end\r", b""),
+        ("No ferry in July.\r", b""),
+    ]
+    text = "".join(words for words, _ in runs)
+    note = len(runs[-1][0])
+    start, page = 0x800, 0xC00
+    main = bytearray(page + _SECTOR)
+    struct.pack_into("<H8xH", main, 0, 0xA5EC, 0x0200)
+    struct.pack_into("<II", main, 0x4C, len(text) - note, note)
+    main[start : start + len(text)] = text.encode("cp1252")
+    ends, at, free = [start], start, _SECTOR - 2
+    for number, (words, properties) in enumerate(runs):
+        at += len(words)
+        ends.append(at)
+        if properties:
+            free -= (len(properties) + 2) // 2 * 2
+            main[page + free : page + free + 1 + len(properties)] = (
+                bytes([len(properties)]) + properties
+            )
+            main[page + 4 * (len(runs) + 1) + number] = free // 2
+    struct.pack_into(f"<{len(ends)}I", main, page, *ends)
+    main[page + _SECTOR - 1] = len(runs)
+    pieces = struct.pack("<II", 0, len(text)) + struct.pack("<HIH", 0, start * 2 | 1 << 30, 0)
+    names = b"".join(struct.pack("<H", len(n)) + n.encode("utf-16-le") for n in ("?", "Ann", "Bob"))
+    tables = (
+        (0x00FA, struct.pack("<III", start, at, page // _SECTOR)),
+        (0x01A2, b"\x02" + struct.pack("<I", len(pieces)) + pieces),
+        (0x0232, struct.pack("<HHH", 0xFFFF, 3, 0) + names),
+    )
+    table = b""
+    for place, data in tables:
+        struct.pack_into("<II", main, place, len(table), len(data))
+        table += data
+    write_ole(path, {"WordDocument": bytes(main), "1Table": table})
+
+
 # --- Outlook messages ([MS-OXMSG]) ---
 
 Properties = Mapping[int, str | bytes | int]
