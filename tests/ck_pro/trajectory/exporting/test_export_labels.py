@@ -565,3 +565,63 @@ def test_rows_without_ids_can_be_labelled(tmp_path: Path) -> None:
     labels = labelled(source, {"target": where, "label": "exclude"})
     rows = rows_of("sft", tmp_path, "-i", source, "--labels", labels)
     assert [text(r["completion"]) for r in rows] == ["r0"]
+
+
+def three_tries(path: Path) -> list[dict[str, Any]]:
+    """Rows of one task with equal prompts: replies r0, r1, r2, with the scores 1, 0, unknown."""
+    rows = []
+    for n, score in enumerate((1, 0, None)):
+        prompt = [{"role": "user", "content": "p"}]
+        steps = [{"action": {"llm_input": prompt, "llm_output": f"r{n}"}}]
+        session = {"id": f"s{n}", "task": "t", "steps": steps}
+        rows.append({"id": f"t{n}", "task": "t", "session": session, "eval": {"corr": score}})
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [{"id": f"t{n}", "session": f"s{n}", "step": 0, "call": 0} for n in range(3)]
+
+
+def pairs(tmp_path: Path, *args: Any) -> list[tuple[str, str]]:
+    rows = rows_of("dpo", tmp_path, *args)
+    return [(text(r["chosen"]), text(r["rejected"])) for r in rows]
+
+
+def test_each_correction_has_its_pair_whatever_the_limit(tmp_path: Path) -> None:
+    source = tmp_path / "r.jsonl"
+    calls = three_tries(source)
+    assert pairs(tmp_path, "-i", source) == [("r0", "r1")]
+    labels = labelled(
+        source, *({"target": calls[n], "label": None, "reply": f"fixed {n}"} for n in (1, 2))
+    )
+    use = ("-i", source, "--labels", labels)
+    corrections = {("fixed 1", "r1"), ("fixed 2", "r2")}
+    assert set(pairs(tmp_path, *use)) == corrections
+    assert set(pairs(tmp_path, *use, "--label", "corrected")) == corrections
+    # r0 is left over: there is no further reply to reject
+    assert set(pairs(tmp_path, *use, "--max-pairs", 5)) == corrections
+
+
+def test_labels_of_calls_replace_scores_of_equal_replies(tmp_path: Path) -> None:
+    source = tmp_path / "r.jsonl"
+    calls = three_tries(source)
+    labels = labelled(
+        source, {"target": calls[0], "label": "bad"}, {"target": calls[2], "label": "good"}
+    )
+    use = ("-i", source, "--labels", labels)
+    assert pairs(tmp_path, *use) in ([("r2", "r0")], [("r2", "r1")])
+    kto = {text(r["completion"]): r["label"] for r in rows_of("kto", tmp_path, *use)}
+    assert kto == {"r0": False, "r1": False, "r2": True}
+    sft = [text(r["completion"]) for r in rows_of("sft", tmp_path, *use)]
+    assert sft == ["r1", "r2"]
+
+
+def test_later_label_files_take_precedence(tmp_path: Path) -> None:
+    source = tmp_path / "r.jsonl"
+    calls = three_tries(source)
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    LabelFile(first).append(Label.of({"target": calls[0], "label": "exclude"}))
+    LabelFile(second).append(Label.of({"target": calls[0], "label": "good"}))
+    kept = {}
+    for name, files in (("12", (first, second)), ("21", (second, first))):
+        args = [a for file in files for a in ("--labels", file)]
+        rows = rows_of("sft", tmp_path, "-i", source, *args)
+        kept[name] = [text(r["completion"]) for r in rows]
+    assert kept == {"12": ["r0", "r1", "r2"], "21": ["r1", "r2"]}
