@@ -269,4 +269,5 @@ def create_app(
     ReportRoutes(library).add_to(app.flask)
     TakeOver(library).add_to(app.flask)
     follower.start()
+    app.on_stop.append(follower.join)
     return app

@@ -17,6 +17,7 @@ SLOW_EVERY = 12
 """One look in so many is at all runs."""
 _REPORT_SECONDS = 0.5
 _MAX_FAILURES = 5
+_JOIN_SECONDS = 5.0
 
 
 class Follower:
@@ -46,9 +47,15 @@ class Follower:
         self._reported = 0.0
         self._total = self._done = 0
 
+        self._thread = threading.Thread(target=self._follow, name="ck-viewer-follow", daemon=True)
+
     def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=self._follow, name="ck-viewer-follow", daemon=True).start()
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait a moment for the thread to end, once `ended` is set."""
+        self._thread.join(_JOIN_SECONDS)
 
     @property
     def progress(self) -> Mapping[str, Any] | None:
@@ -59,7 +66,7 @@ class Follower:
         turn = 0
         while not self._ended.is_set():
             self._look_safely(all_runs=turn % SLOW_EVERY == 0)
-            if turn == 0:
+            if turn == 0 and not self._ended.is_set():
                 self._indexer.remove_gone()
             turn += 1
             self._ended.wait(FAST_SECONDS)

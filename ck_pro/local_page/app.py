@@ -53,6 +53,7 @@ class LocalApp:
         port: the port it is bound to.
         admission: the checks of requests, with the token.
         ended: set when the server stops; a route that waits must watch it.
+        on_stop: called when the server has stopped.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class LocalApp:
         self._add_routes()
         self._server: BaseWSGIServer | None = None
         self.ended = threading.Event()
+        self.on_stop: list[Callable[[], None]] = []
 
     @property
     def url(self) -> str:
@@ -126,6 +128,8 @@ class LocalApp:
             server.shutdown()
             server.server_close()
         self._listening.close()
+        while self.on_stop:
+            self.on_stop.pop()()
 
     def _add_routes(self) -> None:
         app = self.flask

@@ -28,6 +28,7 @@ class Entry:
         task_id: id of its task.
         number: "1", "2", ... for tries; "attempt-1", ... for attempts that were restarted.
         place: the line of its row; None if there is only a journal.
+        earlier: index among the earlier tries in the row; None for the row's last try.
         mark: a checksum of the row's line.
         session: id of the row's main session.
         journal: the folder of its journal; None if there is none, or it is not known yet.
@@ -44,6 +45,7 @@ class Entry:
     task_id: str
     number: str
     place: LinePlace | None = None
+    earlier: int | None = None
     mark: int = 0
     session: str = ""
     journal: Path | None = None
@@ -58,7 +60,7 @@ class Entry:
     def stamp(self) -> str:
         """A text that changes when the run changes."""
         if self.place is not None:
-            return f"{self.place.at} {self.place.length} {self.mark}"
+            return f"{self.place.at} {self.place.length} {self.mark} {self.earlier}"
         return " ".join(map(str, journal_state(self.journal)))
 
 

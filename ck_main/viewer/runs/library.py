@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,11 +12,14 @@ from typing import Any
 from ck_main.viewer.runs.entries import Entry, journal_state
 from ck_main.viewer.runs.open_runs import OpenRuns, close, find_journal, new_reader
 from ck_main.viewer.runs.outline import IN_PROGRESS
+from ck_main.viewer.runs.row_run import RowRun
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.scanner import Scanner
 from ck_main.viewer.runs.sources import Source, parts_of
 from ck_main.viewer.runs.summaries import COLUMNS
 
+_MAX_TRIES = 100
+_KEY = re.compile(r"[0-9a-f]{12}")
 LIVE_SECONDS = 900.0
 """A journal that has not ended and did not grow for so long is no longer live."""
 
@@ -36,6 +40,7 @@ class Library:
         self.labels_of: Callable[[Entry], list[str] | None] = lambda entry: None
         self.sources = list(sources)
         self.version = 0
+        self._missed: dict[str, int] = {}
         self._scanners = [Scanner(n, source) for n, source in enumerate(self.sources)]
         self._open = OpenRuns()
         self._changed = threading.Condition()
@@ -49,10 +54,14 @@ class Library:
     def entry(self, key: str) -> Entry | None:
         """Return a run by its key, also an earlier try or an old attempt."""
         found = self.known(key)
-        if found is None:
+        if found is None and _KEY.fullmatch(key) and self._missed.get(key) != self.version:
             for entry in self.entries():
-                self.parts(entry)
+                # reading all rows for their earlier tries would take long
+                if entry.number != "1" or entry.journal or self.sources[entry.source].folder:
+                    self.parts(entry, in_rows=entry.number != "1")
             found = self.known(key)
+            if found is None:
+                self._missed = {key: self.version}
         return found
 
     def known(self, key: str) -> Entry | None:
@@ -146,8 +155,13 @@ class Library:
         finally:
             close(reader)
 
-    def parts(self, entry: Entry) -> list[Entry]:
-        """Return all tries and old attempts of a run's task, this one included."""
+    def parts(self, entry: Entry, *, in_rows: bool = True) -> list[Entry]:
+        """Return all tries and old attempts of a run's task, this one included.
+
+        Args:
+            entry: the run.
+            in_rows: whether to read its row for earlier tries.
+        """
         scanner = self._scanners[entry.source]
         tasks = scanner.task_folders_of(entry)
         find_journal(entry, tasks)
@@ -159,5 +173,16 @@ class Library:
                     continue
                 one = scanner.add_journal(task, part.folder, part.name, shown=False)
                 found[one.key] = one
+        if not found and in_rows:
+            found = {one.key: one for one in self._earlier_tries(entry)}
         found[entry.key] = entry
         return list(found.values())
+
+    def _earlier_tries(self, entry: Entry) -> list[Entry]:
+        """Return the earlier tries in a row without journals."""
+        if entry.place is None or entry.earlier is not None:
+            return []
+        with self.opened(entry) as reader:
+            number = reader.earlier if isinstance(reader, RowRun) else 0
+        scanner = self._scanners[entry.source]
+        return [scanner.add_earlier(entry, n) for n in range(min(number, _MAX_TRIES))]

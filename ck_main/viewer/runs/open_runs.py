@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ck_main.viewer.runs.entries import Entry, first_session
 from ck_main.viewer.runs.journal_run import JournalRun
@@ -16,6 +17,7 @@ from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.sources import parts_of
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.reading.attempts import Try
+from ck_pro.trajectory.reading.big_json import is_list
 from ck_pro.trajectory.reading.sources import Problem, read_line
 
 MAX_BYTES = 400_000_000
@@ -103,9 +105,27 @@ def new_reader(entry: Entry, rows: Path | None) -> RunReader:
     record = read_line(rows, place.number, place.at, place.length)
     if isinstance(record, Problem):
         raise InputError(str(record))
-    run = RowRun(Try(record.where, record.row, record.row["session"], 0, None))
+    earlier = earlier_tries(record.row)
+    if entry.earlier is not None and entry.earlier < len(earlier):
+        session, _ = earlier[entry.earlier]
+        attempt = Try(record.where, record.row, session, entry.earlier, None, earlier=True)
+    else:
+        attempt = Try(record.where, record.row, record.row["session"], 0, None)
+    run = RowRun(attempt)
+    run.earlier = len(earlier)
     run.size = 1_000_000 if record.on_disk else 3 * place.length
     return run
+
+
+def earlier_tries(row: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return the sessions of a row's earlier, failed tries, each with its `eval`."""
+    found = []
+    tries = row.get("previous_failed_sessions")
+    for one in tries if is_list(tries) else ():
+        session = one.get("session", one) if isinstance(one, Mapping) else None
+        if isinstance(session, Mapping) and is_list(session.get("steps")):
+            found.append((session, one.get("eval")))
+    return found
 
 
 def find_journal(entry: Entry, tasks: Sequence[Path]) -> None:

@@ -139,6 +139,7 @@ class Outline:
         scored: the field `eval` of the row; None if there is none.
         written: whether the runner wrote the row.
         problems: one line per broken part.
+        last_time: time of the last event.
     """
 
     def __init__(self) -> None:
@@ -147,6 +148,7 @@ class Outline:
         self.scored: Mapping[str, Any] | None = None
         self.written = False
         self.problems: list[str] = []
+        self.last_time: float | None = None
 
     @property
     def main(self) -> SessionOutline | None:
@@ -190,6 +192,8 @@ class Outline:
             session = self.sessions[sid] = SessionOutline(sid)
         step = self._step_of(session, kind, event)
         time = number_of(event.get("time"))
+        if time is not None:
+            self.last_time = time
         handler = _SESSION_HANDLERS.get(kind)
         if handler is not None:
             handler(self, session, event, data, place, time)

@@ -29,6 +29,9 @@ class RowRun:
 
     Args:
         attempt: the try.
+
+    Attributes:
+        earlier: number of earlier tries in the row.
     """
 
     def __init__(self, attempt: Try) -> None:
@@ -37,6 +40,7 @@ class RowRun:
         self._sessions: dict[str, Mapping[str, Any]] = {}
         self._by_key: dict[bytes, str] = {}
         self._read = False
+        self.earlier = 0
         self.size = 100_000
 
     def refresh(self) -> bool:

@@ -195,6 +195,18 @@ class Scanner:
             self._journals[task.name].append(entry)
         return entry
 
+    def add_earlier(self, entry: Entry, n: int) -> Entry:
+        """Return the run of an earlier try that is in a row; add it if it is new."""
+        number = f"{n + 1}, earlier" if entry.number == str(n + 1) else str(n + 1)
+        key = key_of(self.source.path, entry.task_id, number)
+        summary = {"id": entry.summary.get("id"), "task": entry.summary.get("task")}
+        one = self.entries.get(key)
+        if one is None or one.place != entry.place:
+            one = Entry(key, self.number, entry.task_id, number, entry.place, n, entry.mark)
+            one.summary, one.shown = {**summary, "score": 0}, False
+            self.entries[key] = one
+        return one
+
     def task_folders_of(self, entry: Entry) -> list[Path]:
         """Return the folders that the journals of a run's task may be in."""
         if entry.journal is not None:

@@ -65,7 +65,7 @@ def summary_of_outline(outline: Outline) -> Summary:
     }
     main = outline.main
     if main is not None:
-        end = main.end or (main.steps[-1].end if main.steps else None)
+        end = main.end or outline.last_time
         known = main.start is not None and end is not None
         summary |= {
             "status": main.status,

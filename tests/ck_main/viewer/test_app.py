@@ -203,3 +203,20 @@ def test_tries_and_old_attempts_are_found_from_the_run(tmp_path: Path, viewers: 
     later = viewers(rows)
     later.read()
     assert later.get(f"run/{tries[1]['key']}")["try"] == "attempt-1"
+
+
+def test_the_earlier_tries_of_a_row_can_be_opened(tmp_path: Path, viewers: Any) -> None:
+    first, last = small_run(tmp_path / "x", "one", "wrong"), small_run(tmp_path / "y", "one")
+    last["session"]["info"]["try"] = {"number": 2}
+    failed = {"session": first["session"], "eval": first["eval"]}
+    row = {**last, "previous_failed_sessions": [failed]}
+    (tmp_path / "b.jsonl").write_text(json.dumps(row) + "\n")
+    client = viewers(tmp_path / "b.jsonl")
+    [shown] = client.read()
+    tries = client.get(f"run/{shown['key']}")["tries"]
+    assert [(t["try"], t["score"]) for t in tries] == [("1", 0), ("2", 1)]
+    assert client.get(f"run/{tries[0]['key']}")["output"] == "wrong"
+    assert client.get(f"run/{shown['key']}")["output"] == "42"
+    again = viewers(tmp_path / "b.jsonl")
+    again.read()
+    assert again.get(f"run/{tries[0]['key']}")["output"] == "wrong"
