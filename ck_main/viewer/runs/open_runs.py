@@ -12,17 +12,21 @@ from typing import Any
 
 from ck_main.viewer.runs.entries import Entry, first_session
 from ck_main.viewer.runs.journal_run import JournalRun
+from ck_main.viewer.runs.large_rows import UnexpectedForm, open_row
+from ck_main.viewer.runs.row_heads import LinePlace
 from ck_main.viewer.runs.row_run import RowRun
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.sources import parts_of
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.reading.attempts import Try
-from ck_pro.trajectory.reading.big_json import is_list
-from ck_pro.trajectory.reading.sources import Problem, read_line
+from ck_pro.trajectory.reading.big_json import JsonFile, NotJsonError, is_list
+from ck_pro.trajectory.reading.sources import Problem, Record, read_line
 
 MAX_BYTES = 400_000_000
 """Limit for the open runs in memory; the last one used stays open whatever its size."""
 MAX_RUNS = 64
+_LARGE = 8 * 2**20
+"""Size of a row in bytes from which it is not read as a whole."""
 
 
 @dataclass(eq=False)
@@ -102,7 +106,7 @@ def new_reader(entry: Entry, rows: Path | None) -> RunReader:
     place = entry.place
     if place is None or rows is None:
         raise InputError(f"{entry.task_id}: its row and its journal were removed")
-    record = read_line(rows, place.number, place.at, place.length)
+    record = _record(rows, place)
     if isinstance(record, Problem):
         raise InputError(str(record))
     earlier = earlier_tries(record.row)
@@ -115,6 +119,21 @@ def new_reader(entry: Entry, rows: Path | None) -> RunReader:
     run.earlier = len(earlier)
     run.size = 1_000_000 if record.on_disk else 3 * place.length
     return run
+
+
+def _record(rows: Path, place: LinePlace) -> Record | Problem:
+    """Read a row; of a large one only the structure."""
+    where = f"{rows}, line {place.number}"
+    if place.length >= _LARGE:
+        try:
+            row = open_row(JsonFile(rows), place.at, place.length)
+            if isinstance(row.get("session"), Mapping) and is_list(row["session"].get("steps")):
+                return Record(where, row, on_disk=True)
+        except OSError as e:
+            return Problem(where, f"cannot be read: {e.strerror}")
+        except (UnexpectedForm, NotJsonError):
+            pass  # `read_line` reads other forms, and says what is wrong
+    return read_line(rows, place.number, place.at, place.length)
 
 
 def earlier_tries(row: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Any]]:
