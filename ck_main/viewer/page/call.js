@@ -1,8 +1,8 @@
 // One model call: exact output and input, and what changed in the input since the previous call.
 import { html, useMemo, useState } from '/static/ui.js';
-import { asText, CopyButton, InertText, size, visible } from '/static/inert.js';
+import { asText, CopyButton, InertText, LongText, size, visible } from '/static/inert.js';
 import { highlightReply } from '/static/python.js';
-import { useJson } from './data.js';
+import { blobUrl, useJson } from './data.js';
 import { diffLines, foldEqual, sharedMessages, sharedStart } from './diff.js';
 import { DiffLine } from './diff_view.js';
 import { count, money, percent, seconds } from './format.js';
@@ -19,23 +19,30 @@ export function messageText(message) {
   const parts = Array.isArray(content) ? content : [content];
   const texts = parts.map((part) => {
     if (part === null || part === undefined || typeof part === 'string') return part || '';
-    if (typeof part.text === 'string') return part.text;
-    return asText(part);
+    if (part instanceof LongText) return part.text;
+    if (part.image) return '';
+    return asText(part.text ?? part);
   });
   if (message.tool_calls) texts.push(asText(message.tool_calls));
   return texts.filter(Boolean).join('\n');
 }
 
-function Message({ message, at, same, start }) {
+function Message({ message, at, same, start, runKey }) {
   const text = messageText(message);
+  const long = message.content instanceof LongText && !message.tool_calls;
+  const images = (Array.isArray(message.content) ? message.content : []).filter((part) => part?.image);
   const from = same ? 0 : Math.min(start || 0, text.length);
   return html`<article class=${same ? 'message same' : 'message'}
     aria-label=${`Message ${at + 1}, ${asText(message.role)}`}>
     <header><span class="role">${visible(message.role)}</span> <span class="muted">${at + 1} · ${size(text.length)}
-      ${same ? ' · as before' : ''}</span><${CopyButton} text=${text} name=${`message ${at + 1}`} /></header>
+      ${same ? ' · as before' : ''}</span><${CopyButton} text=${long ? message.content : text}
+      name=${`message ${at + 1}`} /></header>
     ${from > 400 && html`<details class="prefix-text"><summary>${size(from)} as before</summary>
       <${InertText} value=${text.slice(0, from)} /></details>`}
-    <${InertText} value=${from > 400 ? text.slice(from) : text} lines=${60} name=${`Message ${at + 1}`} /></article>`;
+    <${InertText} value=${from > 400 ? text.slice(from) : long ? message.content : text} lines=${60}
+      name=${`Message ${at + 1}`} />
+    ${images.map((part, number) => html`<img key=${number} class="message-image" loading="lazy"
+      src=${blobUrl(runKey, asText(part.image))} alt=${`Image ${number + 1} of message ${at + 1}`} />`)}</article>`;
 }
 
 const DIFF_LINES = 2000;
@@ -54,7 +61,7 @@ function Diff({ before, now }) {
       Show all ${count(lines.length)} lines</button>`}</div>`;
 }
 
-function Input({ messages, previous, view }) {
+function Input({ messages, previous, view, runKey }) {
   const same = previous ? sharedMessages(previous.messages, messages) : 0;
   const [open, setOpen] = useState(false);
   const first = messages.slice(0, same);
@@ -72,7 +79,7 @@ function Input({ messages, previous, view }) {
       onClick=${() => setOpen(!open)}><span aria-hidden="true">${open ? '▾' : '▸'}</span>
       <span>${count(same)} ${same === 1 ? 'message' : 'messages'} as in the previous call</span>
       <span class="muted">${size(characters)}, ${percent(characters / total)} of the input</span></button>`}
-    ${messages.map((message, at) => !(folded && at < same) && html`<${Message} key=${at} message=${message} at=${at}
+    ${messages.map((message, at) => !(folded && at < same) && html`<${Message} key=${at} message=${message} at=${at} runKey=${runKey}
       same=${at < same} start=${view === 'new' && at === same ? start : 0} />`)}
     ${folded && same === messages.length && html`<p class="muted">Nothing is new.</p>`}
   </div>`;
@@ -125,7 +132,7 @@ export function CallView({ run, sid, step, number }) {
     <${Labels} runKey=${run.key} sid=${sid} step=${step} call=${number} reply=${call.output}
       toolCalls=${call.tool_calls} />
     <${Section} title=${`Input (${messages.length} messages)`} tools=${tabs}>
-      <${Input} messages=${messages} previous=${previous} view=${view} /></${Section}>
+      <${Input} messages=${messages} previous=${previous} view=${view} runKey=${run.key} /></${Section}>
     ${call.params && Object.keys(call.params).length > 0 && html`<${TextSection} title="Parameters"
       value=${call.params} />`}
   </div>`;

@@ -1,5 +1,6 @@
 // All data of the page: from the server, or embedded in a shared file. Nothing else reads either.
 import { useEffect, useState } from '/static/ui.js';
+import { LongText } from '/static/inert.js';
 
 const CACHE = 400; // answers kept, the oldest leave first
 const WAIT_AFTER_ERROR = 2000; // milliseconds
@@ -47,12 +48,29 @@ async function request(path, options) {
   return answer(response);
 }
 
+/** Put a LongText in the place of each shortened text that `more` of a response lists. */
+function withLongTexts(path, data) {
+  for (const { path: place, shown, chars } of (data && Array.isArray(data.more) && data.more) || []) {
+    const load = (from) => request(`${path}?path=${encodeURIComponent(place)}&from=${from}`);
+    let at = data;
+    const names = place.split('.');
+    while (names.length && at) {
+      let length = 1; // a name may contain dots
+      while (length < names.length && !Object.hasOwn(at, names.slice(0, length).join('.'))) length += 1;
+      const name = names.splice(0, length).join('.');
+      if (!names.length && typeof at[name] === 'string') at[name] = new LongText(at[name], shown, chars, load);
+      at = at[name];
+    }
+  }
+  return data;
+}
+
 /** The answer to a path, from the cache if it has been read before. */
 export function getJson(path) {
   if (shared) return new Promise((resolve) => { resolve(fromShared(path)); });
   let found = cache.get(path);
   if (!found) {
-    found = request(path);
+    found = request(path).then((data) => withLongTexts(path, data));
     cache.set(path, found);
     found.catch(() => cache.delete(path));
     if (cache.size > CACHE) cache.delete(cache.keys().next().value);

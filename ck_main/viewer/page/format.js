@@ -50,9 +50,11 @@ export function plural(value, noun) {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
+const OPEN = new Set(['running', 'in_progress', 'pending']);
+
 /** good, bad, warn or live: the tone of a status. */
 export function statusTone(status, live) {
-  if (live) return 'live';
+  if (live && (!status || OPEN.has(status))) return 'live';
   if (status === 'done') return 'good';
   if (status === 'failed' || status === 'error') return 'bad';
   return status ? 'warn' : '';
@@ -62,9 +64,9 @@ const SIGNS = { good: '✓', bad: '✕', warn: '!', live: '●' };
 
 export function Status({ status, live }) {
   const tone = statusTone(status, live);
-  const word = live ? 'running' : status || 'unknown';
+  const word = tone === 'live' ? 'running' : OPEN.has(status) ? 'interrupted' : status || 'unknown';
   return html`<span class=${`mark ${tone}`}>
-    <span aria-hidden="true" class=${live ? 'pulse' : ''}>${SIGNS[tone] || '·'}</span>${word}</span>`;
+    <span aria-hidden="true" class=${tone === 'live' ? 'pulse' : ''}>${SIGNS[tone] || '·'}</span>${word}</span>`;
 }
 
 export function Score({ score }) {

@@ -31,7 +31,7 @@ export function useKeys(commands) {
 export const KEYS = [
   ['Everywhere', [
     ['/', 'Search'], ['?', 'Show the keys'], ['Escape', 'Close, leave a field, or go back to the page above'],
-    ['c', 'Switch colours'],
+    ['c', 'Copy the link to what is shown'], ['C', 'Switch colours'],
   ]],
   ['Runs and comparison', [
     ['j k ↓ ↑', 'Next and previous run'], ['Enter', 'Open the run'], ['g G', 'First and last run'],

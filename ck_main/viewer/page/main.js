@@ -1,5 +1,6 @@
 // The page: the bar above, and the view that the address names.
 import { html, render, useEffect, useRef, useState } from '/static/ui.js';
+import { copy } from '/static/inert.js';
 import { ThemeSwitch } from '/static/theme.js';
 import { Compare } from './compare.js';
 import { canPost, follow, getJson, loadRuns, namedSources, rowsOf } from './data.js';
@@ -21,14 +22,15 @@ function useRoute() {
 }
 
 /** Rows with the changed ones replaced in place and the new ones at the end. */
-function merged(rows, changed) {
+function merged(rows, changed, gone = []) {
+  const left = new Set(gone);
   const byKey = new Map(changed.map((row) => [row.key, row]));
   const kept = rows.map((row) => {
     const now = byKey.get(row.key);
     byKey.delete(row.key);
     return now || row;
   });
-  return [...kept, ...byKey.values()];
+  return [...kept, ...byKey.values()].filter((row) => !left.has(row.key));
 }
 
 function useRuns() {
@@ -40,8 +42,8 @@ function useRuns() {
       const sources = namedSources(about.sources || []);
       const info = { ...about, sources };
       setState({ rows: rowsOf(runs, sources), info, only: runs.only });
-      const take = ({ runs: changed }) => setState((now) => ({ ...now,
-        rows: merged(now.rows, rowsOf({ columns: runs.columns, rows: changed }, sources)) }));
+      const take = ({ runs: changed, gone }) => setState((now) => ({ ...now,
+        rows: merged(now.rows, rowsOf({ columns: runs.columns, rows: changed }, sources), gone) }));
       ({ stop } = follow(runs.version, take, setLost));
     }, (error) => setState({ error: error.message }));
     return () => stop();
@@ -95,6 +97,11 @@ function Bar({ route, rows, lost, help }) {
   </header>`;
 }
 
+async function copyLink(setNotice) {
+  setNotice((await copy(location.href)) ? 'Link copied' : 'The link cannot be copied');
+  setTimeout(() => setNotice(''), 1500);
+}
+
 function titleOf(route, rows) {
   if (route.name !== 'run') return { compare: 'Compare outputs', training: 'Training data' }[route.name] || 'Runs';
   const row = rows?.find((one) => one.key === route.key);
@@ -106,20 +113,24 @@ function App() {
   const route = useRoute();
   const { rows, info, error, lost, only } = useRuns();
   const [help, setHelp] = useState(false);
+  const [notice, setNotice] = useState('');
   useKeys({
-    '?': () => setHelp(true), c: () => document.querySelector('.bar-end > button:last-child').click(),
+    '?': () => setHelp(true),
+    c: () => copyLink(setNotice),
+    C: () => document.querySelector('.bar-end > button:last-child').click(),
   });
   useEffect(() => { document.title = titleOf(route, rows); }, [route, rows]);
   useEffect(() => {
     if (only && route.name === 'runs') go(runHash(rows[0].key), { replace: true });
   }, [only, route.name]);
   let view;
-  if (!rows) view = html`<main id="main"><h1 class="hidden-text">Runs</h1><${Pending} error=${error} /></main>`;
-  else if (route.name === 'run') view = html`<${Run} route=${route} sources=${info.sources} />`;
+  if (route.name === 'run') view = html`<${Run} route=${route} sources=${info?.sources || []} />`;
+  else if (!rows) view = html`<main id="main"><h1 class="hidden-text">Runs</h1><${Pending} error=${error} /></main>`;
   else if (route.name === 'compare') view = html`<${Compare} rows=${rows} info=${info} params=${route.params} />`;
   else if (route.name === 'training') view = html`<${Training} rows=${rows} info=${info} params=${route.params} />`;
   else view = html`<${Runs} rows=${rows} info=${info} params=${route.params} />`;
   return html`<${Bar} route=${route} rows=${rows} lost=${lost} help=${() => setHelp(true)} />${view}
+    <p class="notice" role="status" hidden=${!notice}>${notice}</p>
     ${help && html`<${KeyHelp} close=${() => setHelp(false)} />`}`;
 }
 

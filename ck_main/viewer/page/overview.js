@@ -21,7 +21,7 @@ function AgentTable({ run }) {
     <tbody>${run.sessions.slice(0, 200).map((one) => html`<tr key=${one.sid}>
       <td style=${{ paddingLeft: `${6 + Math.min(one.depth || 0, 8) * 14}px` }}><a href=${runHash(run.key, one.sid)}
         >${visible(one.agent)}</a></td>
-      <td><${Status} status=${one.status} live=${one.live} /></td>
+      <td><${Status} status=${one.status} live=${run.live} /></td>
       <td class="number">${count(one.steps.length)}</td><td class="number">${count(one.calls)}</td>
       <td class="number wide"><span class="bar"
         style=${{ width: `${most ? ((one.tokens || 0) / most) * 100 : 0}%` }}></span
@@ -86,7 +86,7 @@ export function RunOverview({ run }) {
 /** One agent's session as a whole. */
 export function SessionOverview({ run, session }) {
   return html`<div class="overview">
-    <${Facts} name="Session" facts=${[['Status', html`<${Status} status=${session.status} live=${session.live} />`],
+    <${Facts} name="Session" facts=${[['Status', html`<${Status} status=${session.status} live=${run.live} />`],
       ['Stop reason', visible(session.stop_reason)], ['Steps', count(session.steps.length)],
       ['Model calls', count(session.calls)], ['Tokens', short(session.tokens)], ['Cached', share(session)],
       ['Cost', money(session.money)], ['Time', seconds(session.seconds)]]} />
@@ -94,11 +94,11 @@ export function SessionOverview({ run, session }) {
       >step ${session.called_by.step} of ${visible(run.sessions.find((one) => one.sid === session.called_by.sid)?.agent
         || 'its caller')}</a> <kbd>u</kbd></p>`}
     <${TextSection} title="Task" value=${session.task} lines=${20} prose />
-    <${Section} title=${plural(session.steps.length, 'step')}><ol class="plain-list steps">
-      ${session.steps.slice(0, 100).map((step) => html`<li key=${step.i} value=${step.i}>
+    <${Section} title=${plural(session.steps.length, 'step')}><ul class="plain-list">
+      ${session.steps.slice(0, 100).map((step) => html`<li key=${step.i}><span class="step-number">${step.i}</span>
         <a href=${runHash(run.key, session.sid, step.i)}>${visible(step.title) || 'no text'}</a>
         ${step.error && html` <span class="mark bad">error</span>`}
-        <span class="muted"> ${seconds(step.seconds)}</span></li>`)}</ol>
+        <span class="muted"> ${seconds(step.seconds)}</span></li>`)}</ul>
       ${session.steps.length > 100 && html`<p
         class="muted">The tree lists the other ${count(session.steps.length - 100)}.</p>`}
     </${Section}></div>`;

@@ -70,7 +70,7 @@ function keyTable(act, at, last) {
 
 /** The newest step of a run: of the session that started last among those still running. */
 function newest(run) {
-  const running = run.sessions.filter((one) => one.live || !one.status || one.status === 'running');
+  const running = run.sessions.filter((one) => !one.status || ['running', 'in_progress'].includes(one.status));
   const [last] = [...(running.length ? running : run.sessions)].filter((one) => one.steps.length)
     .sort((a, b) => (b.steps.at(-1).start ?? 0) - (a.steps.at(-1).start ?? 0));
   return last && { sid: last.sid, step: last.steps.at(-1).i };
@@ -99,8 +99,9 @@ function Head({ run, source, following, setFollowing, unseen, showNewest }) {
     steps: found.steps + one.steps.length, calls: found.calls + (one.calls || 0),
     tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0),
     prompt: found.prompt + (one.prompt_tokens || 0),
-    money: found.money + (one.money || 0),
-  }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: 0, money: 0 });
+    money: typeof one.money === 'number' ? (found.money || 0) + one.money : found.money,
+    end: Math.max(found.end, ...one.steps.slice(-1).map((step) => (step.start || 0) + (step.seconds || 0))),
+  }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: 0, money: null, end: 0 });
   const main = run.sessions[0];
   return html`<header class="run-head">
     <div class="run-title"><h1>${visible(run.id)}</h1><${Status} status=${run.status} live=${run.live} />
@@ -117,8 +118,8 @@ function Head({ run, source, following, setFollowing, unseen, showNewest }) {
         >${plural(unseen, 'new step')}</button>`}</span></div>
     <${Facts} name="Sums" facts=${[
       ['Steps', count(sums.steps)], ['Model calls', count(sums.calls)], ['Tokens', short(sums.tokens)],
-      ['Cached', sums.prompt ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money)],
-      ['Time', seconds(main?.seconds)], ['Output', visible(source)]]} />
+      ['Cached', sums.prompt ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money) || '–'],
+      ['Time', seconds(run.live ? Math.max(sums.end, main?.seconds || 0) : main?.seconds)], ['Output', visible(source)]]} />
   </header>`;
 }
 
@@ -196,7 +197,7 @@ function Loaded({ run, route, source }) {
       showNewest=${showNewest} />
     ${timeline && html`<${Timeline} run=${run} sid=${sid} step=${step} open=${open} />`}
     <div class="panes">
-      <${Tree} runKey=${run.key} rows=${rows} closed=${folded} at=${at} select=${(row) => open(row.sid, row.step)}
+      <${Tree} runKey=${run.key} rows=${rows} closed=${folded} at=${at} live=${run.live} select=${(row) => open(row.sid, row.step)}
         register=${(focus) => { focusTree.current = focus; }} toggle=${(one) => setClosed(folded.has(one)
           ? new Set([...folded].filter((other) => other !== one)) : new Set([...folded, one]))} />
       <div class="detail scroll" ref=${detail} role="region" aria-label="Selected step" tabindex="0">

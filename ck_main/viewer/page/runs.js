@@ -2,6 +2,7 @@
 import { html, memo, useEffect, useMemo, useRef, useState } from '/static/ui.js';
 import { visible } from '/static/inert.js';
 import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { canPost } from './data.js';
 import { useKeys } from './keys.js';
 import { compareHash, go, runHash, runsHash } from './route.js';
 import { SearchHits } from './search.js';
@@ -41,7 +42,7 @@ function Head({ sort, onSort }) {
 
 const Row = memo(({ row, at, most, selected, several }) => {
   const cached = cachedShare(row);
-  const share = most && row.tokens ? `${Math.sqrt(row.tokens / most) * 100}%` : '0%';
+  const share = most && row.tokens ? `${(row.tokens / most) * 100}%` : '0%';
   const facts = [plural(row.steps ?? 0, 'step'), row.tokens && `${short(row.tokens)} tokens`, money(row.money),
     seconds(row.seconds)].filter(Boolean).join(' · ');
   return html`<tr role="row" aria-rowindex=${at + 2} data-at=${at} class=${selected ? 'selected' : ''}>
@@ -98,6 +99,12 @@ function Chips({ name, title, options, params, change }) {
         class="muted">${count(number)}</span></button>`)}</div>`;
 }
 
+/** The report of the chosen output, or of the first two. */
+function reportUrl(sources, params) {
+  const chosen = sources.findIndex((one) => one.name === params.source);
+  return chosen < 0 ? `/report?a=0${sources.length > 1 ? '&b=1' : ''}` : `/report?a=${chosen}`;
+}
+
 function Filters({ rows, params, change, sources }) {
   const scores = useMemo(() => countValues(rows, (row) => (row.score === null || row.score === undefined ? 'none'
     : row.score >= 1 ? 'right' : row.score > 0 ? 'part' : 'wrong')), [rows]);
@@ -124,7 +131,7 @@ function Filters({ rows, params, change, sources }) {
           value=${name}>${title} ▲</option>`])}</select>
     ${sources.length > 1 && html`<a class="button" href=${compareHash({ of: sources.slice(0, 2)
       .map((one) => one.name).join('|') })}>Compare outputs</a>`}
-    <a class="button" href="/report" hidden=${!sources.length}>Report</a>
+    ${canPost && sources.length > 0 && html`<a class="button" href=${reportUrl(sources, params)}>Report</a>`}
   </div>`;
 }
 

@@ -37,6 +37,8 @@ export function SearchHits({ query, rows }) {
   return html`<section class="hits" aria-label="Matches inside runs">
     <h2>${error ? 'Search' : title}</h2>
     ${error && html`<p role="alert">${error}</p>`}
+    ${data?.indexing && html`<p class="muted">${data.indexing.done} of ${data.indexing.total} runs are read.</p>`}
+    ${(data?.failures || []).map((text) => html`<p class="muted">${visible(text)}</p>`)}
     <ul>${shown.map((hit, at) => html`<${Hit} key=${at} hit=${hit} name=${names.get(hit.key) || hit.key} />`)}</ul>
     ${hits.length > FIRST && html`<button class="quiet" type="button" aria-expanded=${String(all)}
       onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show all ${hits.length}`}</button>`}

@@ -39,7 +39,7 @@ function Call({ call, run }) {
     ${result !== null && result !== undefined && result !== ''
       ? html`<${InertText} value=${result} lines=${8} characters=${1200}
         className=${call.error ? 'text bad' : 'text'} />`
-      : html`<p class="muted">${result === '' ? 'empty text' : 'no result recorded'}</p>`}
+      : html`<p class="muted">${result === '' ? 'empty text' : call.interrupted ? 'interrupted' : 'no result recorded'}</p>`}
     ${session && html`<a class="button enter" href=${runHash(run.key, session.sid, session.steps[0]?.i)}
       >Enter ${visible(session.agent)} <span class="muted">${count(session.steps.length)} steps</span> →</a>`}
   </li>`;
@@ -72,7 +72,7 @@ function Plan({ plan }) {
 
 function Observation({ parts, run }) {
   if (!parts || !parts.length) return null;
-  const whole = parts.map((part) => asText(part.text)).join('\n');
+  const whole = parts.length === 1 ? parts[0].text : parts.map((part) => asText(part.text)).join('\n');
   return html`<${Section} title="Observation" tools=${html`<${CopyButton} text=${whole} name="observation" />`}>
     ${parts.map((part, at) => html`<div key=${at} class=${part.session ? 'from-agent' : ''}>
       ${part.session && html`<a href=${runHash(run.key, part.session)}>Result of a sub-agent</a>`}
@@ -99,6 +99,13 @@ function ModelCalls({ step, run }) {
     })}</ul></${Section}>`;
 }
 
+function Notes({ notes }) {
+  if (!notes || !notes.length) return null;
+  return html`<${Section} title="Events"><ul class="plain-list">${notes.map(({ kind, data }, at) => html`<li key=${at}>
+    <strong>${visible(asText(kind).replaceAll('_', ' '))}</strong>
+    ${data && Object.keys(data).length > 0 && html`<${InertText} value=${data} lines=${12} />`}</li>`)}</ul></${Section}>`;
+}
+
 function Narrative({ step, run }) {
   return html`${step.plan && html`<${Plan} plan=${step.plan} />`}
     ${step.unreadable && html`<${TextSection} title="Unreadable reply" value=${step.unreadable} tone="bad" />`}
@@ -108,6 +115,7 @@ function Narrative({ step, run }) {
     <${Calls} step=${step} run=${run} />
     <${TextSection} title="Error" value=${step.error} tone="bad" />
     <${Observation} parts=${step.observation} run=${run} />
+    <${Notes} notes=${step.notes} />
     ${step.end && html`<${Section} title="End">
       ${step.end.thought && html`<${InertText} value=${step.end.thought} className="text prose" />`}
       ${step.end.code && html`<${InertText} value=${step.end.code} render=${highlight} className="code" />`}

@@ -10,7 +10,7 @@ export function cachedShare(row) {
 }
 
 export function statusOf(row) {
-  return row.live ? 'running' : row.status || 'unknown';
+  return row.live ? 'running' : row.status === 'in_progress' ? 'interrupted' : row.status || 'unknown';
 }
 
 function scoreClass(score) {

@@ -2,13 +2,20 @@
 import { html, useEffect, useMemo, useRef, useState } from '/static/ui.js';
 import { visible } from '/static/inert.js';
 import { percent, seconds } from './format.js';
-import { lanesOf, tickName, ticks, timeByKind } from './timeline_lanes.js';
+import { lanesOf, startSpans, tickName, ticks, timeByKind } from './timeline_lanes.js';
 
 const LANE = 17; // pixels
 const AXIS = 20;
 const TALL = 9; // lanes in view; more scroll
-const NAMES = { model: 'Model', code: 'Code', page: 'Page', call: 'Other calls', gap: 'Gaps' };
-const INSET = { code: 2, call: 5, page: 5, model: 2 };
+const NAMES = {
+  model: 'Model', code: 'Code', page: 'Page', call: 'Other calls', start: 'Start of agents', gap: 'Gaps',
+};
+const HINTS = {
+  start: 'From the start of an agent to its first step: its browser and worker start',
+  gap: 'Nothing is recorded: the work between model calls, code and page, or a wait',
+};
+const COLOURS = ['model', 'code', 'page', 'other', 'line', 'line-strong', 'muted', 'raised', 'accent-soft', 'accent'];
+const INSET = { code: 2, call: 5, page: 5, model: 2, start: 6 };
 const ORDER = { code: 0, call: 1, page: 2, model: 3 };
 
 function colours() {
@@ -16,12 +23,12 @@ function colours() {
   const probe = document.createElement('span');
   document.body.append(probe);
   const found = {};
-  for (const name of ['model', 'code', 'page', 'other', 'line', 'muted', 'raised', 'text', 'accent-soft', 'accent']) {
+  for (const name of COLOURS) {
     probe.style.color = style.getPropertyValue(`--${name}`);
     found[name] = getComputedStyle(probe).color;
   }
   probe.remove();
-  return { ...found, call: found.other };
+  return { ...found, call: found.other, start: found['line-strong'] };
 }
 
 function drawAxis(pen, { from, to, width, height, x, paint }) {
@@ -114,7 +121,7 @@ function Legend({ times, end, lanes }) {
   const parts = Object.entries(NAMES).filter(([kind]) => times[kind] > 0);
   return html`<ul class="legend" aria-label="Time by kind">
     <li><strong>${seconds(end)}</strong>${lanes > 1 ? ` in ${lanes} lanes` : ''}</li>
-    ${parts.map(([kind, name]) => html`<li key=${kind}><span class=${`swatch swatch-${kind}`}
+    ${parts.map(([kind, name]) => html`<li key=${kind} title=${HINTS[kind]}><span class=${`swatch swatch-${kind}`}
       aria-hidden="true"></span>${name}
       ${' '}<strong>${seconds(times[kind])}</strong> <span
         class="muted">${percent(times[kind] / end)}</span></li>`)}</ul>`;
@@ -125,7 +132,7 @@ function Tip({ tip }) {
   const { span, session } = tip.found;
   return html`<div class="tip" style=${{ left: `${tip.x}px`, top: `${tip.y}px` }}>
     ${span ? html`<strong>${visible(span.name || span.kind)}</strong> ${seconds(span.seconds)}<br />` : ''}
-    ${visible(session?.agent)}${span ? html`, step ${span.step}` : ''}</div>`;
+    ${visible(session?.agent)}${span && span.step !== undefined ? html`, step ${span.step}` : ''}</div>`;
 }
 
 /** {zoom, scale, pan}: the part of the time in view, from 0 to 1. */
@@ -153,7 +160,8 @@ function ZoomButtons({ zoom, scale, pan }) {
 }
 
 function pictureOf(run) {
-  const spans = (run.timeline || []).filter((one) => typeof one.start === 'number');
+  const recorded = (run.timeline || []).filter((one) => typeof one.start === 'number');
+  const spans = [...recorded, ...startSpans(run.sessions, recorded)];
   const { lanes, end } = lanesOf(run.sessions, spans);
   for (const lane of lanes) {
     lane.sorted = lane.spans.sort((a, b) => (ORDER[a.kind] ?? 1) - (ORDER[b.kind] ?? 1) || a.start - b.start);

@@ -1,6 +1,7 @@
 // Lanes of the timeline: sessions that overlap in time lie side by side. No page, no network.
 
-const PRIORITY = ['model', 'page', 'call', 'code'];
+const PRIORITY = ['model', 'page', 'call', 'code', 'start'];
+const SHORT = 0.005; // seconds; a shorter start is not shown
 
 /** Sessions packed into lanes: [{depth, sessions: [{session, start, end}], spans}], and the run's end in seconds. */
 export function lanesOf(sessions, spans) {
@@ -27,6 +28,17 @@ export function lanesOf(sessions, spans) {
   return { lanes, end };
 }
 
+/** The time from the start of each session to its first step or span: its browser and worker start. */
+export function startSpans(sessions, spans) {
+  return sessions.flatMap((one) => {
+    if (typeof one.start !== 'number') return [];
+    const firsts = spans.filter((span) => span.sid === one.sid).map((span) => span.start);
+    const length = Math.min(...firsts, one.start + (one.seconds || 0)) - one.start;
+    if (!(length > SHORT)) return [];
+    return [{ sid: one.sid, kind: 'start', name: 'start of the agent', start: one.start, seconds: length }];
+  });
+}
+
 /** Seconds by kind; each moment counts once, for the first kind of PRIORITY that is active then, else as "gap".
  *  The code of an agent that waits for a sub-agent is not active. */
 export function timeByKind(sessions, spans, end) {
@@ -40,7 +52,7 @@ export function timeByKind(sessions, spans, end) {
   }
   for (const one of sessions) if (typeof one.start === 'number') add(one.start, one.seconds, 'wait', one.parent);
   changes.sort((a, b) => a[0] - b[0]);
-  const found = { model: 0, page: 0, call: 0, code: 0, gap: 0 };
+  const found = { model: 0, page: 0, call: 0, code: 0, start: 0, gap: 0 };
   const active = new Map();
   const waits = new Map();
   let before = 0;

@@ -25,24 +25,24 @@ function StepRow({ row, longest, signs }) {
       style=${{ width: share }}></span></span>`;
 }
 
-function SessionRow({ row }) {
+function SessionRow({ row, live }) {
   const { session } = row;
   return html`<span class="agent">${visible(session.agent)}</span>
-    <span class="signs"><${Status} status=${session.status} live=${session.live} />
+    <span class="signs"><${Status} status=${session.status} live=${live} />
       <span class="muted facts">${plural(session.steps.length, 'step')}</span></span>`;
 }
 
-const Row = memo(({ row, index, total, selected, open, longest, signs }) => html`<div id=${`row-${index}`} role="treeitem"
+const Row = memo(({ row, index, total, selected, open, longest, signs, live }) => html`<div id=${`row-${index}`} role="treeitem"
   data-at=${index} aria-level=${row.depth + 1} aria-setsize=${total} aria-posinset=${index + 1} aria-expanded=${open}
   aria-selected=${String(selected)} class=${`row ${row.kind}`}
   style=${{ paddingLeft: `${6 + Math.min(row.depth, 12) * 12}px` }}>
   ${row.kind === 'session' && html`<span class="caret" aria-hidden="true">${open === 'true' ? '▾' : '▸'}</span>`}
-  ${row.kind === 'session' ? html`<${SessionRow} row=${row} />` : html`<${StepRow} row=${row} longest=${longest}
+  ${row.kind === 'session' ? html`<${SessionRow} row=${row} live=${live} />` : html`<${StepRow} row=${row} longest=${longest}
     signs=${signs} />`}
 </div>`);
 
 /** The tree. `select(row)` opens a row; `toggle(sid)` folds a session. */
-export function Tree({ runKey, rows, closed, at, select, toggle, register }) {
+export function Tree({ runKey, rows, closed, at, live, select, toggle, register }) {
   const { data: labels } = useJson(`/api/labels/${runKey}`);
   const signs = useMemo(() => stepSigns(labels), [labels]);
   const view = useRows(rows.length, HEIGHT);
@@ -60,7 +60,7 @@ export function Tree({ runKey, rows, closed, at, select, toggle, register }) {
     <div role="none" style=${{ height: `${view.before}px` }}></div>
     ${rows.slice(view.start, view.end).map((row, offset) => html`<${Row} key=${`${row.sid}/${row.step ?? ''}`} row=${row}
       index=${view.start + offset} total=${rows.length} selected=${view.start + offset === at} longest=${longest}
-      signs=${row.kind === 'session' ? undefined : signs[`${row.sid}/${row.step}`]}
+      live=${live} signs=${row.kind === 'session' ? undefined : signs[`${row.sid}/${row.step}`]}
       open=${row.kind === 'session' ? String(!closed.has(row.sid)) : undefined} />`)}
     <div role="none" style=${{ height: `${view.after}px` }}></div>
   </div>`;

@@ -23,9 +23,42 @@ function mark(character) {
   return LABELS[code] || `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
+/** A text whose start is known; the rest is read in pieces.
+ *  `load(from)` resolves to {text, chars}, with `from` and `chars` in characters of Unicode. */
+export class LongText {
+  constructor(text, shown, chars, load) {
+    Object.assign(this, { text, shown, chars, load });
+  }
+
+  get left() {
+    return Math.max(0, this.chars - this.shown);
+  }
+
+  async grow() {
+    const { text, chars } = await this.load(this.shown);
+    this.text += text;
+    this.shown = text ? this.shown + [...text].length : this.chars;
+    this.chars = chars;
+  }
+
+  async whole() {
+    while (this.left) await this.grow();
+    return this.text;
+  }
+
+  toString() {
+    return this.text;
+  }
+
+  toJSON() {
+    return this.text;
+  }
+}
+
 /** Any value as text: strings as they are, other data as JSON. */
 export function asText(value) {
   if (value === null || value === undefined) return '';
+  if (value instanceof LongText) return value.text;
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 }
 
@@ -63,7 +96,8 @@ export function size(count) {
   return `${(count / 1e6).toFixed(1)} M characters`;
 }
 
-async function copy(text) {
+/** Put a text on the clipboard; false if the browser refuses. */
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -83,7 +117,8 @@ export function CopyButton({ text, name = 'text' }) {
   const [state, setState] = useState('');
   const press = async (event) => {
     event.stopPropagation();
-    setState((await copy(asText(text))) ? 'copied' : 'not copied');
+    setState('…');
+    setState((await copy(text instanceof LongText ? await text.whole() : asText(text))) ? 'copied' : 'not copied');
     setTimeout(() => setState(''), 1500);
   };
   return html`<button class="quiet copy" type="button" onClick=${press} aria-label=${`Copy ${name}`}>
@@ -95,17 +130,22 @@ export function InertText({
   value, lines = LINES, characters = CHARACTERS, render = visible, className = 'text', name,
 }) {
   const text = asText(value);
+  const unread = value instanceof LongText ? value.left : 0;
   const [limit, setLimit] = useState(0);
   const start = fold(text, lines, characters);
   const shown = limit ? fold(text, Infinity, Math.max(limit, start.length)) : start;
-  const left = text.length - shown.length;
+  const left = text.length - shown.length + unread;
   const more = Math.min(left, STEP);
-  const label = more === left ? `Show all (${size(text.length)})` : `Show ${size(more)} more of ${size(left)}`;
-  const press = (to) => html`<p class="more"><button class="quiet" type="button" onClick=${() => setLimit(to)}>
-    ${to ? label : 'Fold'}</button></p>`;
+  const label = more === left ? `Show all (${size(text.length + unread)})` : `Show ${size(more)} more of ${size(left)}`;
+  const show = async () => {
+    const wanted = shown.length + more;
+    while (value instanceof LongText && value.left && value.text.length < wanted) await value.grow();
+    setLimit(wanted);
+  };
+  const press = (act, title) => html`<p class="more"><button class="quiet" type="button" onClick=${act}>${title}</button></p>`;
   return html`<div class="inert">
     <pre class=${className} dir="auto" role=${name ? 'group' : undefined} aria-label=${name}>${render(shown)}</pre>
-    ${left > 0 && press(shown.length + more)}
-    ${limit > 0 && press(0)}
+    ${left > 0 && press(show, label)}
+    ${limit > 0 && press(() => setLimit(0), 'Fold')}
   </div>`;
 }

@@ -185,7 +185,11 @@ def test_long_texts_fold_and_copy_whole(viewer: Viewer) -> None:
     assert 200_000 < len(observation.inner_text()) < 250_000
     observation.get_by_role("button", name="Copy observation").click()
     expect(observation.get_by_text("copied")).to_be_visible()
-    assert page.evaluate("async () => (await navigator.clipboard.readText()).length") == 10_000_000
+    copied = "async () => (await navigator.clipboard.readText()).length"
+    assert page.evaluate(copied) == 10_000_000
+    viewer.press("c")
+    expect(page.get_by_text("Link copied")).to_be_visible()
+    assert page.evaluate("() => navigator.clipboard.readText()") == page.url
 
 
 def test_a_missing_run_and_a_missing_step_are_said_in_one_line(viewer: Viewer) -> None:

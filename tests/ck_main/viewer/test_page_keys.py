@@ -76,7 +76,7 @@ def test_search_help_and_colours_have_keys(viewer: Viewer) -> None:
     expect(dialog).to_have_count(0)
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
-    viewer.press("c", "c")  # the system's, light, dark
+    viewer.press("C", "C")  # the system's, light, dark
     assert page.evaluate(ground) != light
     page.reload()
     page.locator("#main").wait_for()

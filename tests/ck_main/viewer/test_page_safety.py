@@ -143,4 +143,4 @@ def test_each_moment_of_the_timeline_counts_once(viewer: Viewer) -> None:
         [sessions, spans],
     )
     # 0-2 model, 2-3 page, 3-4 code of b, 4-5 page, 5-6 code of b; then nothing is recorded
-    assert found == [{"model": 2, "page": 2, "call": 0, "code": 2, "gap": 4}, 2]
+    assert found == [{"model": 2, "page": 2, "call": 0, "code": 2, "start": 0, "gap": 4}, 2]
