@@ -193,13 +193,14 @@ def _sentence(found: Comparison) -> str:
         return _sentence_without_change(found)
     better = "better" if difference > 0 else "worse"
     head = f"B is {abs(difference) * 100:.1f} points {better} than A"
-    if difference == 0:
-        head = "A and B have the same mean score"
     parts = [f"{_percent(found.mean_a)} -> {_percent(found.mean_b)} on {_tasks(found.scored)}"]
     if (interval := found.interval) is not None:
         parts.append(f"95 % interval {interval.low * 100:+.1f} to {interval.high * 100:+.1f}")
     parts.append(f"{found.test}, p {_p(found.p)}")
     facts = "; ".join(parts)
+    if difference == 0:
+        changed = _tasks(len(found.changed))
+        return f"A and B have the same mean score, although {changed} differ ({facts})."
     if found.significant:
         return f"{head} ({facts}): the difference is probably not noise."
     return f"{head} ({facts}): the difference may be noise{_too_few(found)}."

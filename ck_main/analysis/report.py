@@ -153,7 +153,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
         for r in found.ratios
         if r.tasks
     ]
-    heads = ("", "A", "B", "B / A", "95 % interval", "")
+    heads = ("quantity", "A", "B", "B / A", "95 % interval", "verdict")
     yield f"<h2>A and B on {found.tasks:,} common tasks</h2>"
     yield _table(heads, rows, numbers=(1, 2, 3, 4))
     if found.scored:
@@ -162,7 +162,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
             ("A wrong", f"{found.only_b_right:,}", f"{found.both_wrong:,}"),
         ]
         yield "<h2>Right and wrong answers</h2>"
-        yield _table(("", "B right", "B wrong"), cells, numbers=(1, 2))
+        yield _table(("answers", "B right", "B wrong"), cells, numbers=(1, 2))
     if found.changed:
         changed = [(i, f"{a:.3g}", f"{b:.3g}") for i, a, b in found.changed[:_MAX_ROWS]]
         table = _table(("task", "score in A", "score in B"), changed, numbers=(1, 2))
@@ -174,7 +174,7 @@ def _comparison(found: Comparison) -> Iterator[str]:
 
 
 def _costs(summary: Summary, letter: str) -> str:
-    heads = ("", "median", "p90", "max", "mean", "95 % of the mean", "total", "tasks")
+    heads = ("quantity", "median", "p90", "max", "mean", "95 % of the mean", "total", "tasks")
     rows = [
         (
             UNITS[name],

@@ -142,6 +142,13 @@ def test_a_small_difference_may_be_noise_and_few_tasks_cannot_show_more(tmp_path
     assert "may be noise; only 2 tasks differ, and below 6" in sentence
 
 
+def test_gains_and_losses_that_cancel_are_named(tmp_path: Path) -> None:
+    a = [row(str(n), int(n < 5)) for n in range(10)]
+    b = [row(str(n), int(0 < n < 6)) for n in range(10)]
+    sentence = compared(tmp_path, a, b).sentence
+    assert sentence.startswith("A and B have the same mean score, although 2 tasks differ (50.0 %")
+
+
 def test_equal_scores_do_not_prove_equality(tmp_path: Path) -> None:
     rows = [row(str(n), 1) for n in range(10)]
     found = compared(tmp_path, rows, rows)
