@@ -25,7 +25,7 @@ Examples:
   python -m ck_main.main -i tasks.jsonl -o runs/a.jsonl --model gpt:gpt-4.1 --workers 4
   python -m ck_main.main -i tasks.jsonl -o runs/a.jsonl -c agent.yaml -u max_steps=20
   python -m ck_main.main --task "What is 17 * 23?" --model http://localhost:8000/v1
-  python -m ck_main.main --model manual           (you play the model)
+  python -m ck_main.main --model manual:web       (you are the model, in the browser)
   ... --workers 8 --run-max-money 20          (stops at 20 USD; repeat to resume)
   ... --tries 3 --until llm_judge --reflect   (try again, with advice)
   ... --tries 5 --seeds 1,2,3,4,5 --choose vote

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ck_pro.approval import approver_of
+from ck_pro.approval import approver_of, setting_of
 from ck_pro.config import KwargsInitializable
 from ck_pro.environment import Environment
 from ck_pro.exceptions import ConfigError
@@ -205,9 +205,9 @@ class AgentSettings(KwargsInitializable):
         return self.planning if self.templates.get("plan") else "off"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON-able values, with the name of the language."""
-        name = self.language.name
-        return {**super().to_dict(), **({"language": name} if name else {})}
+        """Return the settings as JSON-able values, with the names of language and approver."""
+        named = {"language": self.language.name, "approver": setting_of(self.approver)}
+        return {**super().to_dict(), **{name: value for name, value in named.items() if value}}
 
     def check(self) -> None:
         """Check functions, templates and paths, here and in all sub-agents.

@@ -89,11 +89,15 @@ class StoppedRun:
                 f"the run of {name} was not started by a command: resume it as it was started"
             )
         recorded = self.main.session.info.get("config") or {}
-        changed = _changed(recorded, _default_settings(name))
-        if MASK in json.dumps(changed):
+        default = _default_settings(name)
+        changed = _changed(recorded, default)
+        unknown = _not_recorded(recorded, default)
+        if MASK in json.dumps(changed) or _has_secret_values(changed):
+            unknown.append("secrets")
+        if unknown:
             raise ConfigError(
-                "its settings have secrets: resume it with the options of its command and "
-                f"--resume {shlex.quote(str(self.folder))}"
+                f"the journal does not have these settings: {', '.join(unknown)}. Resume the run "
+                f"with the options of its command and --resume {shlex.quote(str(self.folder))}"
             )
         command = [sys.executable, "-m", _COMMANDS[name], "--resume", str(self.folder)]
         command += ["--updates", json.dumps(changed, ensure_ascii=False)] if changed else []
@@ -121,11 +125,41 @@ def _changed(recorded: Mapping[str, Any], default: Mapping[str, Any]) -> dict[st
     """Return the recorded settings that differ from the defaults."""
     changed: dict[str, Any] = {}
     for name, value in recorded.items():
-        if name not in default or value == default[name]:
+        usual = default.get(name)
+        if name in default and value == usual:
             continue
-        nested = isinstance(value, Mapping) and isinstance(default[name], Mapping)
-        changed[name] = _changed(value, default[name]) if nested else value
-    return {name: value for name, value in changed.items() if value != {}}
+        if not isinstance(value, Mapping) or not isinstance(usual, Mapping):
+            changed[name] = value
+        elif value.keys() <= usual.keys():
+            changed[name] = _changed(value, usual)
+        else:  # also a dict with other keys, such as `call_kwargs`
+            changed[name] = value
+    return changed
+
+
+def _not_recorded(recorded: Mapping[str, Any], default: Mapping[str, Any]) -> list[str]:
+    """Return the names of settings that the journal omits: objects, such as a custom approver.
+
+    The person is not needed: the answer comes from the page.
+    """
+    missing = []
+    for name, value in default.items():
+        if name not in recorded:
+            missing += [name] if name != "person" else []
+        elif isinstance(value, Mapping) and isinstance(recorded[name], Mapping):
+            missing += [f"{name}.{one}" for one in _not_recorded(recorded[name], value)]
+    return missing
+
+
+def _has_secret_values(settings: Mapping[str, Any]) -> bool:
+    """Whether a site secret was given as text, which no journal has."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            if name == "secrets" and any("env" not in secret for secret in value.values()):
+                return True
+            if _has_secret_values(value):
+                return True
+    return False
 
 
 class _Started(NamedTuple):

@@ -9,6 +9,7 @@ from ck_pro.approval.approvers import (
     DenyAllApprover,
     TerminalApprover,
     approver_of,
+    setting_of,
 )
 from ck_pro.approval.guard import (
     ActionRejected,
@@ -43,4 +44,5 @@ __all__ = [
     "needs_review",
     "require_approval",
     "safety_checks",
+    "setting_of",
 ]

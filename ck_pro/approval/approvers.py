@@ -117,16 +117,26 @@ def approver_of(setting: Any) -> Any:
     """
     if setting is None or callable(getattr(setting, "review", None)):
         return setting
+    made: Any
     if isinstance(setting, str | Path):
-        return _named_approver(str(setting))
-    if isinstance(setting, Mapping):
-        return _from_dict(setting)
-    if callable(setting):
+        made = _named_approver(str(setting))
+        setting = str(setting) if str(setting) in _NAMES else str(Path(setting).resolve())
+    elif isinstance(setting, Mapping):
+        made, setting = _from_dict(setting), dict(setting)
+    elif callable(setting):
         return CallbackApprover(setting)
-    raise ConfigError(
-        f"approver: {setting!r} is not an approver: give a function, a dict of rules, a policy "
-        f"file, or one of {', '.join(_NAMES)}"
-    )
+    else:
+        raise ConfigError(
+            f"approver: {setting!r} is not an approver: give a function, a dict of rules, a policy "
+            f"file, or one of {', '.join(_NAMES)}"
+        )
+    made.setting = setting
+    return made
+
+
+def setting_of(approver: Any) -> Any:
+    """Return the setting from which `approver_of` made an approver; None for another one."""
+    return getattr(approver, "setting", None)
 
 
 def _named_approver(name: str) -> Approver:

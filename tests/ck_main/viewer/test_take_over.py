@@ -19,16 +19,21 @@ from paths import ROOT
 from person_browser import opened_page
 from playwright.sync_api import expect
 
+from ck_main import CKAgent
 from ck_main.viewer.app import create_app
 from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
 from ck_main.viewer.take_over import StoppedRun
+from ck_pro import MultiStepAgent
+from ck_pro.approval import Decision
 from ck_pro.exceptions import ConfigError, InputError
 from ck_pro.journal import Journal, read_events
-from ck_pro.testing import ChatCall, FakeChatServer
+from ck_pro.testing import ChatCall, FakeChatServer, ScriptedLLM
+from ck_pro.tools.human import AskHumanTool
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
+SECRETS = {"code": {"value": "open sesame", "domains": ["shop.example"]}}
 LOGIN = """<title>Login</title><h1>Members</h1><form method="post" action="/login">
 <label>Name <input name="user"></label>
 <label>Password <input type="password" name="password"></label>
@@ -163,10 +168,6 @@ def test_a_run_without_browser_or_journal_cannot_be_taken_over(tmp_path: Path) -
     with pytest.raises(InputError, match="the journal has no run"), Journal(tmp_path / "j"):
         StoppedRun(tmp_path / "j")
     with Journal(tmp_path / "k") as journal:
-        from ck_pro import MultiStepAgent
-        from ck_pro.testing import ScriptedLLM
-        from ck_pro.tools.human import AskHumanTool
-
         model = ScriptedLLM([block("ask_human('Well?')")])
         agent = MultiStepAgent(name="mine", model=model, tools=[AskHumanTool()])
         agent.run("t", journal=journal, workdir=tmp_path / "w")
@@ -174,3 +175,45 @@ def test_a_run_without_browser_or_journal_cannot_be_taken_over(tmp_path: Path) -
     assert run.browsers == [] and run.question == "Well?" and run.action == ""
     with pytest.raises(ConfigError, match="the run of mine was not started by a command"):
         run.command("yes")
+
+
+def test_an_action_is_approved_with_the_approver_of_the_run(tmp_path: Path) -> None:
+    def reply(call: ChatCall) -> str:
+        if "You are the main agent" in json.dumps(call.messages):
+            return block("stop(ask_llm('What is 6 * 7?'), 'asked')")
+        return "42"
+
+    with FakeChatServer(reply) as model:
+        tasks = tmp_path / "tasks.jsonl"
+        tasks.write_text('{"id": "sum", "question": "What is 6 * 7?"}\n')
+        gate = "approver={'stop': ['ask_llm']}"
+        more = ("-u", "model.call_kwargs={'temperature': 0}")
+        said = command(
+            tmp_path, "-i", str(tasks), "-o", "runs/a.jsonl", "-m", model.url, "-u", gate, *more
+        )
+        run = StoppedRun(tmp_path / "runs/a/sum")
+        assert run.action.startswith("ask_llm(") and run.question == "", said.stderr
+        resume = run.command(approve=True)
+        updates = json.loads(resume[resume.index("--updates") + 1])
+        assert updates["approver"] == {"stop": ["ask_llm"]} and resume[-1] == "--approve"
+        assert updates["model"]["call_kwargs"] == {"temperature": 0}
+        done = command(tmp_path, *resume[3:])
+        assert done.returncode == 0 and done.stdout.strip() == "42", done.stderr
+        assert StoppedRun(tmp_path / "runs/a/sum").action == ""
+
+
+def test_a_run_with_settings_that_no_journal_has_needs_its_own_command(tmp_path: Path) -> None:
+    class Approver:
+        def review(self, action: Any) -> Decision:
+            return Decision("stop", "not now")
+
+    for name, settings, missing in (
+        ("a", {"approver": Approver()}, "approver"),
+        ("b", {"web_agent": {"web_env": {"secrets": SECRETS}}}, "secrets"),
+    ):
+        model = ScriptedLLM([block("ask_human('Well?')")])
+        agent = CKAgent(model=model, **settings)  # type: ignore[arg-type]
+        with Journal(tmp_path / name) as journal:
+            agent.run("t", journal=journal, workdir=tmp_path / "w", max_steps=1)
+        with pytest.raises(ConfigError, match=rf"not have these settings: .*{missing}.*--resume"):
+            StoppedRun(tmp_path / name).command("yes")
