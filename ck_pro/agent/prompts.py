@@ -149,6 +149,8 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         state: the progress state.
     """
     notices, run.notices = [*run.notices, *run.history.notices()], []
+    files = files_in(run.workdir, but={one["name"] for one in run.task_files})
+    run.functions.notice_files(files)
     short, long = run.definitions
     agent, session = run.agent, run.session
     continues = run.continued is not None and len(session.steps) <= 1
@@ -182,7 +184,7 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "imports": ", ".join(agent.importable()),
         "task_files": run.task_files,
         "file_functions": run.functions.for_files,
-        "files": files_in(run.workdir, but={one["name"] for one in run.task_files}),
+        "files": files,
         "pictures": picture_parts(session),
         "step_limit": run.step_limit(),
     }

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from .child import in_child
 from .document import Document, Facts, Part, Reading, Row
-from .kinds import Kind, kind_of, size_text
+from .kinds import Kind, size_text
 from .limits import MAX_HITS, MAX_TEXT
-from .opening import load_reader, open_part
+from .marks import states
+from .opening import kind_of_file, load_reader, open_part
 from .problem import ToolError
 
 _T = TypeVar("_T")
@@ -20,7 +21,7 @@ _DEFAULT = Reading()
 
 def describe_file(path: str) -> str:
     """Return the kind and size of a file, its parts, and what is hidden in it."""
-    return _prepared(path, lambda: _describe(path))
+    return _prepared(path, lambda kind: _describe(path, kind))
 
 
 def read_document(
@@ -32,27 +33,25 @@ def read_document(
 ) -> str:
     """Return the text of a file from a part on, as far as a result goes."""
     reading = _reading(changes, authors, hidden)
-    return _prepared(path, lambda: _read(path, _part_text(part), reading))
+    return _prepared(path, lambda kind: _read(path, kind, _part_text(part), reading))
 
 
 def search_file(path: str, text: str) -> str:
     """Return the places where a text occurs in a file, with their parts."""
-    return _prepared(path, lambda: _search(path, text))
+    return _prepared(path, lambda kind: _search(path, kind, text))
 
 
 def read_table(path: str, part: str | int | None = None, n: int = 1) -> list[Row]:
     """Return the n-th table of a part as rows of cells."""
-    return _prepared(path, lambda: _table(path, _part_text(part), n))
+    return _prepared(path, lambda kind: _table(path, kind, _part_text(part), n))
 
 
-def _prepared(path: str, read: Callable[[], _T]) -> _T:
+def _prepared(path: str, read: Callable[[Kind], _T]) -> _T:
     """Load the reader in this process, so that the next call need not, and read in a child."""
-    where = Path(path)
-    if where.is_file():
-        kind = kind_of(where)
-        if kind.format:
-            load_reader(kind)
-    return in_child(read)
+    kind = kind_of_file(Path(path))
+    if kind.format:
+        load_reader(kind)
+    return in_child(lambda: read(kind))
 
 
 def _part_text(part: str | int | None) -> str | None:
@@ -71,13 +70,11 @@ def _reading(changes: str, authors: list[str] | str | None, hidden: str) -> Read
 # --- describe ---
 
 
-def _describe(path: str) -> str:
+def _describe(path: str, kind: Kind) -> str:
     where = Path(path)
-    if where.is_file():
-        kind = kind_of(where)
-        if not kind.format:
-            return f"{path}: {kind.name}, {_size(where)}; no reader opens it"
-    kind, document, _, _ = open_part(where, None, Reading())
+    if not kind.format:
+        return f"{path}: {kind.name}, {_size(where)}; no reader opens it"
+    document = open_part(where, kind, None, Reading())[1]
     found, parts = document.facts(), document.parts()
     lines = [f"{path}: " + ", ".join([kind.name, _size(where), *found.facts])]
     lines += _listed("hidden", found)
@@ -111,8 +108,8 @@ def _size(path: Path) -> str:
 # --- read ---
 
 
-def _read(path: str, part: str | None, reading: Reading) -> str:
-    kind, document, inner, prefix = open_part(Path(path), part, reading)
+def _read(path: str, kind: Kind, part: str | None, reading: Reading) -> str:
+    kind, document, inner, prefix = open_part(Path(path), kind, part, reading)
     parts = document.parts()
     name, piece = _piece(inner, parts)
     index = 0 if name is None else _index(parts, name, kind)
@@ -210,10 +207,10 @@ def _call(path: str, part: str | None, reading: Reading = _DEFAULT) -> str:
 # --- search and tables ---
 
 
-def _search(path: str, text: str) -> str:
+def _search(path: str, kind: Kind, text: str) -> str:
     if not text.strip():
         raise ToolError("give the text to search for")
-    _, document, _, _ = open_part(Path(path), None, Reading())
+    document = open_part(Path(path), kind, None, Reading())[1]
     wanted = " ".join(text.split()).casefold()
     hits: list[str] = []
     total = 0
@@ -223,10 +220,11 @@ def _search(path: str, text: str) -> str:
             continue
         for block in document.plain_blocks(part.name):
             for line in block.splitlines():
-                if wanted in " ".join(line.split()).casefold():
+                found = next((one for one in states(line) if wanted in one.casefold()), None)
+                if found is not None:
                     total += 1
                     if len(hits) < MAX_HITS:
-                        hits.append(f"{part.name}: {_around(line, wanted)}")
+                        hits.append(f"{part.name}: {_around(found, wanted)}")
     inside = [part for part in parts if part.is_file]
     note = [f"not searched: {len(inside):,} files inside ({_names(inside)})"] if inside else []
     if not total:
@@ -236,14 +234,13 @@ def _search(path: str, text: str) -> str:
 
 
 def _around(line: str, wanted: str) -> str:
-    line = " ".join(line.split())
     at = line.casefold().find(wanted)
     start, end = max(0, at - 100), at + len(wanted) + 200
     return ("..." if start else "") + line[start:end] + ("..." if end < len(line) else "")
 
 
-def _table(path: str, part: str | None, n: int) -> list[Row]:
-    kind, document, inner, _ = open_part(Path(path), part, Reading())
+def _table(path: str, kind: Kind, part: str | None, n: int) -> list[Row]:
+    kind, document, inner, _ = open_part(Path(path), kind, part, Reading())
     parts = document.parts()
     names = [part.name for part in parts]
     if inner is not None:

@@ -12,20 +12,31 @@ from .limits import MAX_NESTING
 from .problem import ToolError
 
 
-def open_file(path: Path, reading: Reading) -> tuple[Kind, Document]:
-    """Open a file.
+def kind_of_file(path: Path) -> Kind:
+    """Return the kind of a file.
 
     Raises:
-        ToolError: there is no such file, or no reader for its kind.
+        ToolError: there is no such file, or it cannot be read.
     """
     if not path.exists():
         raise ToolError(f"{str(path)!r} does not exist")
     if not path.is_file():
         raise ToolError(f"{str(path)!r} is not a regular file")
-    kind = kind_of(path)
+    try:
+        return kind_of(path)
+    except OSError as error:
+        raise ToolError(f"{str(path)!r}: {error.strerror}") from None
+
+
+def open_file(path: Path, kind: Kind, reading: Reading) -> Document:
+    """Open a file of a kind.
+
+    Raises:
+        ToolError: there is no reader for its kind, or the file is damaged.
+    """
     if not kind.format:
         raise ToolError(f"{path.name!r} is a file of the kind {kind.name}, which no reader opens")
-    return kind, load_reader(kind)(path, reading)
+    return load_reader(kind)(path, reading)
 
 
 def load_reader(kind: Kind) -> type[Document]:
@@ -35,12 +46,13 @@ def load_reader(kind: Kind) -> type[Document]:
 
 
 def open_part(
-    path: Path, part: str | None, reading: Reading
+    path: Path, kind: Kind, part: str | None, reading: Reading
 ) -> tuple[Kind, Document, str | None, str]:
     """Open the file that a part belongs to: the file itself, or a file inside it.
 
     Args:
         path: of the outer file.
+        kind: of the outer file.
         part: such as "3", "Sheet1:2" or "inner.zip/notes.txt".
         reading: how to treat hidden parts.
 
@@ -48,7 +60,7 @@ def open_part(
         The kind, the document, the part of that document (None: from its start), and the prefix of
         its parts in `path`, such as "inner.zip/".
     """
-    kind, document = open_file(path, reading)
+    document = open_file(path, kind, reading)
     prefix = ""
     for _ in range(MAX_NESTING):
         if part is None:
@@ -57,7 +69,8 @@ def open_part(
         if found is None:
             return kind, document, part, prefix
         name, inner = found
-        kind, document = open_file(inner, reading)
+        kind = kind_of_file(inner)
+        document = open_file(inner, kind, reading)
         prefix += f"{name}/"
         part = part[len(name) + 1 :] or None
     raise ToolError(f"{part!r} is nested more than {MAX_NESTING} levels deep")

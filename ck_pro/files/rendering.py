@@ -52,7 +52,7 @@ def _render(
     elif kind.format.startswith("office."):
         picture = _page_of_pdf(_as_pdf(path), page, dpi)
     else:
-        open_part(path, None, Reading())
+        open_part(path, kind, None, Reading())
         raise ToolError(f"a file of the kind {kind.name} cannot be rendered; read its text")
     if crop is not None:
         picture = _cropped(picture, crop)

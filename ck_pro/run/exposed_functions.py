@@ -9,7 +9,7 @@ import inspect
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.approval import ActionRejected, require_approval
@@ -40,7 +40,6 @@ from ck_pro.journal.masking import MASK
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
-from ck_pro.run.working_folder import files_in
 from ck_pro.session import AgentSession, Status
 from ck_pro.tool import Tool, ToolRegistry
 
@@ -68,6 +67,7 @@ class ExposedFunctions:
         self._lock = threading.Lock()
         self._interrupted: InterruptedSession | None = None
         self._recorded: dict[str, list[RecordedCall]] = {}
+        self._has_documents = False
 
     @functools.cached_property
     def registry(self) -> ToolRegistry:
@@ -86,13 +86,12 @@ class ExposedFunctions:
 
     @property
     def listed(self) -> ToolRegistry:
-        """The functions that a request offers; those for files only if there are documents."""
-        unlisted = self.unlisted
-        if unlisted and (
-            self._run.task_files or any(map(is_document, files_in(self._run.workdir)))
-        ):
-            unlisted = set()
-        return ToolRegistry([f for f in self.registry if f.name not in unlisted])
+        """The functions that a request offers; those for files only where documents are."""
+        return self.registry if self._run.task_files or self._has_documents else self.defined
+
+    def notice_files(self, files: Iterable[str]) -> None:
+        """Offer the functions for files from now on if a document is among these files."""
+        self._has_documents = self._has_documents or any(map(is_document, files))
 
     @functools.cached_property
     def for_files(self) -> list[str]:

@@ -90,6 +90,20 @@ def test_both_browsing_and_main_agents_can_read_documents() -> None:
     assert "read_document" not in listed.unlisted()
 
 
+def test_the_offered_functions_are_chosen_once_per_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(CKAgent(), AgentSession("x"))
+    try:
+        assert "read_document" not in run.functions.listed.names
+        run.functions.notice_files(["a.txt", "b.pdf"])
+        monkeypatch.setattr("os.scandir", None)  # no further look at the folder
+        assert "read_document" in run.functions.listed.names
+        run.functions.notice_files([])
+        assert "read_document" in run.functions.listed.names, "a function stays offered"
+    finally:
+        monkeypatch.undo()
+        run.close()
+
+
 def test_the_rules_of_the_web_agent_define_no_function_for_files() -> None:
     agent = WebAgent()
     run = Run(agent, AgentSession("x"))
