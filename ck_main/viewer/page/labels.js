@@ -174,7 +174,7 @@ function useSaving(path, target) {
   return { send, busy, error };
 }
 
-function Editor({ target, original, label, path }) {
+function Editor({ target, original, label, path, file }) {
   const [open, setOpen] = useState('');
   const { send, busy, error } = useSaving(path, target);
   const level = levelOf(target);
@@ -209,7 +209,7 @@ function Editor({ target, original, label, path }) {
       <${Changes} before=${textsOf(original).join('\n')} now=${textsOf(label.reply).join('\n')} /></details>`}
     ${open === 'reply' && html`<${Correction} original=${original} value=${label.reply} close=${close}
       save=${(reply, then) => send({ reply }, then)} />`}
-  </${Section}>`;
+    ${file}</${Section}>`;
 }
 
 function Fixed({ label }) {
@@ -217,6 +217,12 @@ function Fixed({ label }) {
   return html`<${Section} title="Label"><div class="label-bar">
     ${label.label && html`<span class=${`mark ${label.label}`}>${visible(label.label)}</span>`}
     ${label.comment && html`<${InertText} value=${label.comment} className="text prose" name="Comment" />`}</div></${Section}>`;
+}
+
+function FileState({ path, problems }) {
+  if (!problems.length) return html`<p class="muted label-file">Saved in ${visible(path)}</p>`;
+  return html`<details class="label-file"><summary>Some lines of the label file are not labels</summary>
+    <ul>${problems.map((line) => html`<li key=${line}>${visible(line)}</li>`)}</ul></details>`;
 }
 
 /** The label of a run, a step (`sid`, `step`) or a model call (`call`, with its recorded `reply` and `toolCalls`). */
@@ -230,5 +236,5 @@ export function Labels({ runKey, sid, step, call, reply, toolCalls }) {
   if (!canPost) return html`<${Fixed} label=${label} />`;
   const original = { content: asText(reply), tool_calls: toolCalls || [] };
   return html`<${Editor} key=${[runKey, sid, step, call].join('/')} target=${target} original=${original} label=${label}
-    path=${path} />`;
+    path=${path} file=${levelOf(target) === 'run' && html`<${FileState} path=${data.path} problems=${data.problems} />`} />`;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ck_pro.trajectory.labels.label import Reply
-from ck_pro.trajectory.labels.label_set import Decision, Labels
+from ck_pro.trajectory.labels.label_set import NO_DECISION, Decision, Labels
 from ck_pro.trajectory.labels.tool_check import tool_call_problem
 from ck_pro.trajectory.reading.model_calls import Call, Unusable
 
@@ -26,6 +26,8 @@ def apply_labels(found: Call | Unusable, labels: Labels, *, originals: bool) -> 
         labels: of the export.
         originals: whether the reply before a correction follows as a bad one.
     """
+    if not labels:
+        return [(found, NO_DECISION)]
     call = found.call if isinstance(found, Unusable) else found
     decision = labels.of_call(call)
     if decision.excluded or (isinstance(found, Unusable) and not found.has_prompt):

@@ -232,3 +232,17 @@ def test_the_page_of_training_data_obeys_labels(page: Page, app: LocalApp, tmp_p
     expect(rejected).to_be_visible()
     rows.filter(has_text=". sum,").first.get_by_role("link").click()
     expect(page.get_by_role("heading", name="sum")).to_be_visible()
+
+
+def test_lines_that_are_not_labels_are_shown(page: Page, app: LocalApp, tmp_path: Path) -> None:
+    file = tmp_path / "a.labels.jsonl"
+    run = outline(page, "sum")
+    show(page, app, run["key"])
+    expect(page.get_by_text(f"Saved in {file}")).to_be_visible()
+    file.write_text('{"label": "great", "target": {}}\n{"label": "good", "id": "sum"}\n')
+    page.reload()
+    expect(labels(page, "run").get_by_role("button", name="Good")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.get_by_text("Some lines of the label file are not labels").click()
+    expect(page.get_by_text(f"{file}, line 1: a label is good, bad")).to_be_visible()
