@@ -102,9 +102,15 @@ def test_packages_import_in_one_direction(package: str) -> None:
 
 
 def test_no_reference_to_a_run_or_an_agent_is_typed_any() -> None:
-    untyped = re.compile(r"\b(run|session|agent): Any\b")
-    sources = [path for package in PACKAGES for path in _sources(package)]
-    assert [str(p) for p in sources if untyped.search(p.read_text())] == []
+    names = ("run", "session", "agent")
+    untyped = re.compile(rf"\b(?:{'|'.join(names)}): Any\b")
+    wrong = []
+    for path in (path for package in PACKAGES for path in _sources(package)):
+        text = path.read_text()
+        # much faster than a search by the pattern
+        if any(f"{name}: Any" in text for name in names) and untyped.search(text):
+            wrong.append(str(path))
+    assert wrong == []
 
 
 def test_no_module_imports_an_entry_point_that_reaches_upward() -> None:

@@ -33,18 +33,6 @@ UPDATED = "The plan is updated."
 _UNREADABLE = "Your last plan was unreadable; the previous plan stays: {}"
 
 
-def is_plan_due(run: Run) -> bool:
-    """Whether the current step asks for a plan in a separate model call."""
-    agent, mode = run.agent, run.agent.active_planning
-    if mode == "off":
-        return False
-    if agent.plan_when_stuck and run.history.repeats() >= 2:
-        return True
-    if mode == "fused":
-        return run.history.is_full()
-    return (len(run.session.steps) - 1) % agent.plan_every == 0
-
-
 def record_plan(run: Run, written: Any, text: str = "") -> str | None:
     """Record the plan that a model wrote as the progress state.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ck_pro.agent.actions import is_plan_due, read_actions, record_plan, report_unreadable_plan
+from ck_pro.agent.actions import read_actions, record_plan, report_unreadable_plan
 from ck_pro.agent.end_phase import ask_for_result, end_values
 from ck_pro.agent.prompts import state_values
 from ck_pro.events import Action, EventKind
@@ -68,6 +68,18 @@ def prepare_action(agent: MultiStepAgent, run: Run, state: Mapping[str, Any]) ->
         if run.history.condense():
             kwargs.update(run.history.prompt_values())
     return kwargs
+
+
+def is_plan_due(run: Run) -> bool:
+    """Whether the current step asks for a plan in a separate model call."""
+    agent, mode = run.agent, run.agent.active_planning
+    if mode == "off":
+        return False
+    if agent.plan_when_stuck and run.history.repeats() >= 2:
+        return True
+    if mode == "fused":
+        return run.history.is_full()
+    return (len(run.session.steps) - 1) % agent.plan_every == 0
 
 
 def resume_step(agent: MultiStepAgent, run: Run, interrupted: InterruptedSession) -> Any:
