@@ -45,6 +45,7 @@ def report_page(
     *,
     styles: Sequence[str] = (),
     link: Link = lambda task: "",
+    pages: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the report of one or two outputs.
 
@@ -53,15 +54,21 @@ def report_page(
         comparison: of the two.
         styles: addresses of the style sheets; without any, they are in the page.
         link: see `Link`.
+        pages: titles and addresses of other pages.
     """
     title = " and ".join(Path(s.name).name for s in summaries)
-    body = "\n".join(_sections(summaries, comparison, link))
+    body = _navigation(pages) + "\n".join(_sections(summaries, comparison, link))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"{_style(styles)}<title>Analysis of {_text(title)}</title>\n</head>\n"
         f'<body>\n<main class="report">\n{body}\n</main>\n</body>\n</html>\n'
     )
+
+
+def _navigation(pages: Sequence[tuple[str, str]]) -> str:
+    links = (f'<a href="{escape(address)}">{_text(title)}</a>' for title, address in pages)
+    return f'<nav aria-label="Pages">{" ".join(links)}</nav>' if pages else ""
 
 
 def _style(styles: Sequence[str]) -> str:

@@ -19,6 +19,8 @@ from ck_pro.exceptions import InputError
 
 _STYLES = ("/static/base.css", "/report.css")
 _KEPT = 4
+_LISTED = 8
+"""Number of sources with links."""
 _Key = tuple[int, int, tuple[str, ...]]
 
 
@@ -46,12 +48,15 @@ class ReportRoutes:
     def report(self) -> Response:
         """Return the report of the sources `a` and `b`, grouped by `by`.
 
-        `a` and `b` are numbers or names of sources; `a` is the first source by default.
+        `a` and `b` are numbers or names of sources. Without both, `a` is the first source; of two
+        sources, `b` is then the second.
 
         Raises:
             InputError: there is no such source, or it cannot be read.
         """
-        names = [request.args.get("a") or "0", request.args.get("b") or ""]
+        names = [request.args.get("a") or "", request.args.get("b") or ""]
+        if not any(names):
+            names = ["0", "1" if len(self._library.sources) == 2 else ""]
         numbers = [self._number(name) for name in names if name]
         by = tuple(n.strip() for n in request.args.get("by", "").split(",") if n.strip())
         summaries = [self._summary(number, by or DEFAULT_BY) for number in numbers]
@@ -70,8 +75,19 @@ class ReportRoutes:
                 else f"/#/run/{key}"
             )
 
-        text = report_page(summaries, comparison, styles=_STYLES, link=link)
+        text = report_page(summaries, comparison, styles=_STYLES, link=link, pages=self._pages())
         return Response(text, mimetype="text/html")
+
+    def _pages(self) -> list[tuple[str, str]]:
+        """Return links to the table and to the other reports."""
+        names = [Path(source.name).name for source in self._library.sources][:_LISTED]
+        found = [("All runs", "/"), *((n, f"/report?a={i}") for i, n in enumerate(names))]
+        if len(names) > 1:
+            found += [
+                (f"{names[0]} and {name}", f"/report?a=0&b={i}")
+                for i, name in enumerate(names[1:], 1)
+            ]
+        return found
 
     def _number(self, name: str) -> int:
         names = [source.name for source in self._library.sources]

@@ -53,7 +53,7 @@ def test_the_report_is_inert_styled_and_linked(app: LocalApp, chromium: Any) -> 
     page.get_by_role("link", name="Report", exact=True).wait_for()
     page.on("console", lambda message: errors.append(message.text))
     base = app.url.split("/?")[0]
-    page.goto(f"{base}/report?a=0&b=1")
+    page.goto(f"{base}/report")
     assert page.title().startswith("Analysis of ")
     assert page.locator("figure svg").count() >= 6
     assert page.locator("p.verdict").inner_text().startswith("B is 50.0 points better than A")
@@ -61,6 +61,8 @@ def test_the_report_is_inert_styled_and_linked(app: LocalApp, chromium: Any) -> 
     assert page.evaluate(padding) == "14px"
     assert page.locator("script, img").count() == 0
     assert errors == []
+    links = page.get_by_role("navigation").get_by_role("link")
+    assert links.all_inner_texts() == ["All runs", "a.jsonl", "b.jsonl", "a.jsonl and b.jsonl"]
     if AXE.exists():
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         page.evaluate(AXE.read_text())
