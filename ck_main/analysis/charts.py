@@ -10,7 +10,7 @@ from ck_main.analysis.comparison import Comparison
 from ck_main.analysis.facts import MEASURES
 from ck_main.analysis.failures import KINDS, RIGHT
 from ck_main.analysis.statistics import Interval, finite, histogram, quantile
-from ck_main.analysis.summary import Accuracy, Summary
+from ck_main.analysis.summary import Accuracy, Summary, natural_order
 from ck_main.analysis.svg import (
     A_COLOUR,
     B_COLOUR,
@@ -72,7 +72,7 @@ def score_chart(summaries: Sequence[Summary]) -> Drawing:
     found = [{("", ""): s.overall, **{(g.name, g.label): g for g in s.groups}} for s in summaries]
     keys = list(dict.fromkeys(key for groups in found for key in groups))
     names = list(dict.fromkeys(name for name, _ in keys))
-    keys.sort(key=lambda key: names.index(key[0]))
+    keys.sort(key=lambda key: (names.index(key[0]), natural_order(key[1])))
     shown = keys[:_MAX_ROWS]
     heads = sum(1 for name in dict.fromkeys(n for n, _ in shown) if name)
     row = _ROW + 8 * (len(summaries) - 1)

@@ -228,12 +228,12 @@ def _groups(tasks: Sequence[TaskFacts], good: float) -> list[Accuracy]:
                 members.setdefault(label, []).append(task)
         if set(members) == {NONE}:
             continue
-        for label in sorted(members, key=_natural):
+        for label in sorted(members, key=natural_order):
             found.append(accuracy(name, label, members[label], good))
     return found
 
 
-def _natural(label: str) -> tuple[bool, float, str]:
+def natural_order(label: str) -> tuple[bool, float, str]:
     """Sort numbers as numbers, and "(none)" last."""
     try:
         number = float(label)

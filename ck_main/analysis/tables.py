@@ -12,7 +12,7 @@ from rich.text import Text
 from ck_main.analysis.comparison import Comparison
 from ck_main.analysis.failures import KINDS, RIGHT
 from ck_main.analysis.statistics import Histogram
-from ck_main.analysis.summary import Accuracy, Summary, TaskFacts
+from ck_main.analysis.summary import Accuracy, Summary, TaskFacts, natural_order
 from ck_main.analysis.wording import (
     UNITS,
     number,
@@ -80,8 +80,9 @@ def accuracy_table(summaries: list[Summary]) -> Table:
     table.add_row("all", *(c for s in summaries for c in _accuracy_cells(s.overall)), style="bold")
     found = [{(g.name, g.label): g for g in s.groups} for s in summaries]
     keys = dict.fromkeys(key for groups in found for key in groups)
+    names = list(dict.fromkeys(name for name, _ in keys))
     last = ""
-    for name, label in sorted(keys, key=lambda k: [*(n for n, _ in keys)].index(k[0])):
+    for name, label in sorted(keys, key=lambda k: (names.index(k[0]), natural_order(k[1]))):
         if name != last:
             table.add_section()
             table.add_row(Text(_safe(name), style="dim"))
