@@ -60,6 +60,18 @@ def does(env: ComputerEnv, **given: Any) -> Any:
     return env.execute(env.named(computer_action(given)))
 
 
+def test_a_step_picture_marks_the_point_of_an_action(large: ComputerEnv) -> None:
+    large.observe()
+    picture = large.picture(computer_action({"action": "click", "x": 150, "y": 200}))
+    assert picture is not None and (picture["width"], picture["height"]) == (2560, 1440)
+    assert picture["targets"] == [[300, 400, 0, 0]] and picture["elements"]
+    assert decoded(bytes_of(picture["image"])).size == (720, 405)
+    drag = {"action": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}
+    dragged = large.picture(computer_action(drag))
+    assert dragged is not None and dragged["targets"] == [[2, 4, 0, 0], [6, 8, 0, 0]]
+    assert large.picture(computer_action({"action": "screenshot"})) is None
+
+
 def test_a_large_screen_is_scaled_and_points_are_mapped_back(large: ComputerEnv) -> None:
     assert decoded(bytes_of(large.observe().image)).size == (1280, 720)
     seen = does(large, action="click", x=150, y=200)
