@@ -121,12 +121,16 @@ export function useJson(path) {
   return { data: current.data, error: current.error, loading: Boolean(path) && !current.data && !current.error };
 }
 
-/** The sources with short names: the last part of the path, or the whole if two are equal. */
+/** The sources with short names: the last parts of the path, as few as make it different from the others. */
 export function namedSources(sources) {
-  const last = sources.map(({ name }) => String(name).split(/[\\/]/).filter(Boolean).at(-1) || String(name));
-  return sources.map((one, at) => ({
-    ...one, name: last.indexOf(last[at]) === last.lastIndexOf(last[at]) ? last[at] : String(one.name),
-  }));
+  const parts = sources.map(({ name }) => String(name).split(/[\\/]/).filter(Boolean));
+  const end = (at, length) => parts[at].slice(-length).join('/');
+  return sources.map((one, at) => {
+    const same = (length) => parts.some((_, other) => other !== at && end(other, length) === end(at, length));
+    let length = 1;
+    while (length < parts[at].length && same(length)) length += 1;
+    return { ...one, name: same(length) ? String(one.name) : end(at, length) };
+  });
 }
 
 /** Rows of /api/runs as objects; `sources` gives the name of a source's number. */

@@ -118,7 +118,7 @@ function hit(event, { lanes, from, to }) {
 }
 
 function Legend({ times, end, lanes }) {
-  const parts = Object.entries(NAMES).filter(([kind]) => times[kind] > 0);
+  const parts = Object.entries(NAMES).filter(([kind]) => times[kind] >= 0.0005);
   return html`<ul class="legend" aria-label="Time by kind">
     <li><strong>${seconds(end)}</strong>${lanes > 1 ? ` in ${lanes} lanes` : ''}</li>
     ${parts.map(([kind, name]) => html`<li key=${kind} title=${HINTS[kind]}><span class=${`swatch swatch-${kind}`}

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ck_pro.events import EventKind
+from ck_web.actions import WEB_FUNCTIONS
 
 TITLE_CHARS = 120
 IN_PROGRESS = "in_progress"
+_PAGE_FUNCTIONS = frozenset(WEB_FUNCTIONS)
+"""Functions whose calls count as time of the page, in steps that have one."""
 _USAGE = {
     "prompt": "prompt_tokens",
     "completion": "completion_tokens",
@@ -363,7 +366,9 @@ def _on_started(
 def _on_call(
     session: SessionOutline, step: StepOutline, event: Any, data: Any, place: Any, time: Any
 ) -> None:
-    _span(step, "call", text_of(data.get("name")), event, time)
+    name = text_of(data.get("name"))
+    kind = "page" if step.url and name in _PAGE_FUNCTIONS else "call"
+    _span(step, kind, name, event, time)
 
 
 def _on_acted(
