@@ -63,6 +63,7 @@ class Follower:
         return {"done": self._done, "total": self._total} if self._total else None
 
     def _follow(self) -> None:
+        self._restore()
         turn = 0
         while not self._ended.is_set():
             self._look_safely(all_runs=turn % SLOW_EVERY == 0)
@@ -72,6 +73,12 @@ class Follower:
             self._ended.wait(FAST_SECONDS)
         self._indexer.close()
         self._library.close()
+
+    def _restore(self) -> None:
+        try:
+            self._indexer.restore()
+        except Exception as e:  # noqa: BLE001 - the scan then finds the rows
+            self._fail(e)
 
     def _look_safely(self, *, all_runs: bool) -> None:
         try:
@@ -102,6 +109,8 @@ class Follower:
             self._report(entry)
         self._total = 0
         self._report(None)
+        if all_runs and not self._ended.is_set():
+            self._indexer.save()
 
     def _renew(self, entry: Entry) -> None:
         try:

@@ -91,6 +91,10 @@ class Library:
         """Return lines that give no run."""
         return [p for s in self._scanners for p in (*s.problems, *((s.torn,) if s.torn else ()))]
 
+    def scanner(self, source: int) -> Scanner:
+        """Return the scanner of a source."""
+        return self._scanners[source]
+
     def scan(self) -> None:
         """Find new rows and journals."""
         for scanner in self._scanners:

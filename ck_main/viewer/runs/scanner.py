@@ -159,6 +159,46 @@ class Scanner:
         head["session"] = {"id": session.get("id"), "info": info}
         return head
 
+    # --- known rows --------------------------------------------------------------------------
+
+    def rows_state(self) -> dict[str, Any] | None:
+        """Return how far the rows were read, and where they are, as JSON data for `restore`."""
+        rows = [e for e in self.entries.values() if e.place is not None and e.earlier is None]
+        found = _identified(self.source.rows, self._at)
+        if found is None or not rows:
+            return None
+        facts = [_row_facts(e, e.place) for e in rows if e.place is not None]
+        state = {"at": self._at, "line": self._line, "start": self._start, "rows": facts}
+        return {**state, "file": found, "problems": self.problems}
+
+    def restore(self, state: Mapping[str, Any]) -> list[Entry]:
+        """Add the rows that an earlier viewer found, if the file still begins with them.
+
+        Args:
+            state: from `rows_state`.
+
+        Returns:
+            The runs, without their summaries.
+        """
+        try:
+            at, rows = int(state["at"]), list(state["rows"])
+            if not _is_same(_identified(self.source.rows, at), state["file"]):
+                return []
+            for key, task_id, number, line, start, length, mark, session in rows:
+                place = LinePlace(line, start, length)
+                entry = Entry(key, self.number, task_id, number, place, mark=mark)
+                entry.session, entry.summary = session, {"id": short(task_id)}
+                self.entries[key] = entry
+                self._row_names.update(folder_names(task_id))
+            self._at, self._line, self._start = at, int(state["line"]), int(state["start"])
+            self._identity = tuple(state["file"][:2])
+            self.problems = [str(problem) for problem in state["problems"]]
+        except (KeyError, TypeError, ValueError):
+            self.entries.clear()
+            self._identity = ()
+            return []
+        return list(self.entries.values())
+
     # --- journals ----------------------------------------------------------------------------
 
     def _scan_folder(self, folder: Path) -> Iterator[Entry]:
@@ -225,6 +265,36 @@ def _try_of(session: Mapping[str, Any]) -> str:
     tried = info.get("try") if isinstance(info, Mapping) else None
     number = tried.get("number") if isinstance(tried, Mapping) else None
     return str(number) if isinstance(number, int) else "1"
+
+
+def _row_facts(entry: Entry, place: LinePlace) -> list[Any]:
+    where = [place.number, place.at, place.length]
+    return [entry.key, entry.task_id, entry.number, *where, entry.mark, entry.session]
+
+
+def _is_same(found: list[int] | None, known: Any) -> bool:
+    """Whether a file still begins with the bytes that were identified before; it may have grown."""
+    if found is None or not isinstance(known, list):
+        return False
+    return found[:-1] == known[:-1] and found[-1] in (0, known[-1])
+
+
+def _identified(rows: Path | None, at: int) -> list[int] | None:
+    """Return what identifies the first `at` bytes of a file; None if it does not have them."""
+    if rows is None or at <= 0:
+        return None
+    try:
+        with rows.open("rb") as file:
+            facts = os.fstat(file.fileno())
+            if facts.st_size < at:
+                return None
+            start = zlib.crc32(os.pread(file.fileno(), min(at, _MARK_BYTES), 0))
+            last = max(0, at - _MARK_BYTES)
+            end = zlib.crc32(os.pread(file.fileno(), at - last, last))
+    except OSError:
+        return None
+    changed = facts.st_mtime_ns if facts.st_size == at else 0
+    return [facts.st_dev, facts.st_ino, start, end, changed]
 
 
 def _mark(fd: int, place: LinePlace) -> int:

@@ -171,6 +171,18 @@ class Index:
                     found[key] = KnownRun(number, stamp, json.loads(summary), json.loads(done))
         return found
 
+    def note(self, name: str) -> Any:
+        """Return JSON data that was stored under a name; None if there is none."""
+        with self._lock:
+            if self._connection is None:
+                return None
+            query = "SELECT value FROM meta WHERE name = ?"
+            row = self._connection.execute(query, (name,)).fetchone()
+        try:
+            return json.loads(row[0]) if row else None
+        except ValueError:
+            return None
+
     @contextmanager
     def writing(self) -> Iterator[IndexWriter]:
         """Write runs in one transaction; an error of the database ends the search."""
@@ -228,6 +240,12 @@ class IndexWriter:
         self.forget(run)
         if self._connection is not None:
             self._connection.execute("DELETE FROM run WHERE id = ?", (run.id,))
+
+    def put_note(self, name: str, value: Any) -> None:
+        """Store JSON data under a name."""
+        if self._connection is not None:
+            facts = (name, json.dumps(value))
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts)
 
     def put_run(
         self, key: str, stamp: str, summary: Mapping[str, Any], done: Mapping[str, int]

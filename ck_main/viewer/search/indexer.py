@@ -22,6 +22,7 @@ from ck_pro.exceptions import CKError
 
 MAX_HITS = 100
 _ENDED = "/end"
+_ROWS = "rows"
 _MAX_LIVE = 64
 _PAUSE_EVERY = 8
 
@@ -41,6 +42,7 @@ class Indexer:
         self._library, self._pause = library, pause
         self._indexes = [Index(source.path, folder) for source in library.sources]
         self._known = [index.known() for index in self._indexes]
+        self._saved: dict[int, list[int]] = {}
         self._live: dict[str, JournalRun] = {}
 
     @property
@@ -54,6 +56,25 @@ class Indexer:
             index.close()
         for reader in self._live.values():
             close(reader)
+
+    def restore(self) -> None:
+        """Take the rows that did not change from the databases, before the sources are scanned."""
+        for number, index in enumerate(self._indexes):
+            state = index.note(_ROWS)
+            if isinstance(state, dict):
+                entries = self._library.scanner(number).restore(state)
+                for entry in entries:
+                    self.recall(entry)
+                self._library.touch(entries)
+
+    def save(self) -> None:
+        """Store where the rows are, for `restore`."""
+        for number, index in enumerate(self._indexes):
+            state = self._library.scanner(number).rows_state()
+            if state is not None and state["file"] != self._saved.get(number):
+                self._saved[number] = state["file"]
+                with index.writing() as writer:
+                    writer.put_note(_ROWS, state)
 
     def recall(self, entry: Entry) -> bool:
         """Set the summary of a run that did not change since it was read; return whether it did."""

@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ import pytest
 from viewer_client import ViewerClient
 from viewer_runs import RunWriter, output_with, small_run
 
+from ck_main.viewer.live import Follower
+from ck_main.viewer.runs.library import Library
+from ck_main.viewer.runs.sources import sources_of
+from ck_main.viewer.search.indexer import Indexer
 from ck_pro.journal import compress_journal
 
 pytestmark = pytest.mark.integration
@@ -178,3 +184,36 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, viewers: Any) -> None:
     again = viewers(rows)
     again.read()
     assert len(again.search("zebra")) == 1
+
+
+def test_known_rows_are_not_scanned_again_and_new_ones_are_found(tmp_path: Path) -> None:
+    rows = output_with(tmp_path, "one", "two", "three", journals=False)
+    lines = rows.read_bytes().splitlines(keepends=True)
+    rows.write_bytes(b"".join(lines[:2]))
+    library, indexer = _read_all(rows, tmp_path)
+    before = {entry.key: entry.summary for entry in library.entries()}
+    indexer.close()
+
+    def restored() -> Library:
+        again = Library(sources_of([rows]))
+        with closing(Indexer(again, tmp_path / "cache")) as indexer:
+            indexer.restore()
+        return again
+
+    assert {e.key: e.summary for e in restored().entries()} == before
+    assert all(entry.complete for entry in restored().entries())
+    with rows.open("ab") as file:
+        file.write(lines[2])
+    grown = restored()
+    assert len(grown.entries()) == 2
+    grown.scan()
+    assert [entry.task_id for entry in grown.entries()] == ["one", "two", "three"]
+    rows.write_bytes(lines[0] + lines[1].replace(b"zebra", b"horse"))
+    assert restored().entries() == []
+
+
+def _read_all(rows: Path, folder: Path) -> tuple[Library, Indexer]:
+    library = Library(sources_of([rows]))
+    indexer = Indexer(library, folder / "cache")
+    Follower(library, indexer, threading.Event(), str).look()
+    return library, indexer
