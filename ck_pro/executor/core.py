@@ -89,6 +89,9 @@ class CodeExecutor:
 
     layers: tuple[str, ...] = LAYERS
     """The layers to apply; tests apply single ones."""
+    local_sockets = False
+    """Whether processes of the worker may talk by local sockets. It has no effect unless the worker
+    has its own network namespace and its own file view; for fixed programs, not for models."""
 
     extract_code = staticmethod(extract_code)
 
@@ -395,6 +398,7 @@ class CodeExecutor:
             "disk_mb": self.disk_mb,
             "held_first": self._held_first,
             "network": self.network,
+            "local_sockets": self.local_sockets,
             "layers": self.layers,
             "layers_known": LAYERS,
             **session_paths(self.workdir, self.readable),

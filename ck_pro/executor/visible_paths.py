@@ -31,7 +31,7 @@ _SYSTEM = (
 _SETTINGS = (
     *("alternatives", "fonts", "localtime", "os-release", "crypto-policies"),
     *("ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates/extracted"),
-    *("texmf", "R", "java-*", "ImageMagick-*"),
+    *("texmf", "R", "java-*", "ImageMagick-*", "libreoffice"),
 )
 """Folders and links in `/etc` that programs need and that hold no secrets."""
 _COPIED = (

@@ -104,6 +104,8 @@ _PACKED = {
     ".msg": Kind("Outlook message", "msg"),
 }
 """Names of packed files, for `kind_by_start`."""
+OFFICE_SUFFIXES = tuple(suffix for suffix in _PACKED if suffix not in (".zip", ".epub", ".msg"))
+"""Endings of files that LibreOffice renders."""
 _DOCUMENT_SUFFIXES = (*_PACKED, ".pdf", ".rtf", ".eml", ".png", ".jpg", ".jpeg", ".wav", ".mp3")
 TEXT = Kind("text", "text")
 UNKNOWN = Kind("unknown binary file")

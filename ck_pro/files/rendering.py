@@ -19,6 +19,7 @@ from .problem import ToolError, library
 
 _MAX_SIDE = 6000
 _INSTEAD = "read its text and tables, or give a PDF of it"
+_CAUSES = "it is damaged, or its name lacks the usual ending, such as .docx"
 _MAX_DPI = 400
 _MAX_IMAGE = 80_000_000
 """Pixels of a picture that is read."""
@@ -116,7 +117,7 @@ def _as_pdf(path: Path) -> Path:
     )
     made = Path(folder) / f"{path.stem}.pdf"
     if not made.exists():
-        raise ToolError(f"LibreOffice cannot convert the file in this sandbox; {_INSTEAD}")
+        raise ToolError(f"LibreOffice cannot convert the file: {_CAUSES}; {_INSTEAD}")
     return made
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from ck_pro.exceptions import ContentFiltered, ToolError
 from ck_pro.executor import CodeExecutor, LocalCall
+from ck_pro.files.kinds import OFFICE_SUFFIXES
 from ck_pro.model import LLM
 from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool
@@ -133,7 +134,7 @@ class RenderTool(FileTool):
     def execute(
         self, path: str, page: int = 1, dpi: int = 150, crop: list[float] | None = None
     ) -> str:
-        """Write a page of a PDF, or an image, as a PNG file, and return its path.
+        """Write a page of a PDF or Office file, or an image, as a PNG file, and return its path.
 
         Args:
             path: path of the file.
@@ -142,6 +143,20 @@ class RenderTool(FileTool):
             crop: [left, top, right, bottom] of the part to keep, each a share from 0 to 1.
         """
         return cast("str", self.in_worker(path, page=page, dpi=dpi, crop=crop))
+
+    def bind(self, run: RunContext) -> Callable[..., Any]:
+        """Return the function for one run; Office files are rendered in a second worker."""
+
+        def render(
+            path: str, page: int = 1, dpi: int = 150, crop: list[float] | None = None
+        ) -> str:
+            call = self.in_worker(path, page=page, dpi=dpi, crop=crop)
+            if not path.lower().endswith(OFFICE_SUFFIXES):
+                return cast("str", call)
+            return _rendered(self.name, run.workdir, call)
+
+        render.__doc__ = self.execute.__doc__
+        return render
 
 
 class LookTool(FileTool):
@@ -157,7 +172,7 @@ class LookTool(FileTool):
     def execute(
         self, path: str, question: str = "", page: int = 1, crop: list[float] | None = None
     ) -> str:
-        """Show a picture, or a page of a PDF, to a model, and return its answer.
+        """Show a picture, or a page of a PDF or Office file, to a model; return its answer.
 
         Args:
             path: path of the file.
@@ -174,7 +189,7 @@ class LookTool(FileTool):
             path: str, question: str = "", page: int = 1, crop: list[float] | None = None
         ) -> str:
             call = self.in_worker(path, page=page, dpi=_dpi(crop), crop=crop, side=_LOOK_SIDE)
-            picture = base64.b64encode(_rendered(self.name, run.workdir, call)).decode()
+            picture = base64.b64encode(_picture(self.name, run.workdir, call)).decode()
             url = f"data:image/png;base64,{picture}"
             if self.attach and run.show_picture(url, _caption(path, page, crop)):
                 return _ATTACHED
@@ -208,21 +223,30 @@ def _caption(path: str, page: int, crop: object) -> str:
     return f"{path!r}, page {page}{part}"
 
 
-def _rendered(tool: str, workdir: Path, call: LocalCall) -> bytes:
-    """Render in a second worker, since the run's worker waits for this call.
+def _rendered(tool: str, workdir: Path, call: LocalCall) -> str:
+    """Render in a second worker, and return the path of the picture.
 
     Raises:
-        ToolError: the file cannot be rendered, or its picture is not what was written.
+        ToolError: the file cannot be rendered.
     """
     functions = {"render": lambda: replace(call, name="render")}
-    with CodeExecutor(
+    with _Renderer(
         functions, workdir=workdir, packages=[_PACKAGE], timeout=_LOOK_SECONDS
     ) as executor:
         result = executor.run("render()")
     if result.error is not None or result.value is None:
         text = result.error.message if result.error is not None else "nothing was rendered"
         raise ToolError(f"{tool}: {text.removeprefix('render: ')}")
-    path = workdir / Path(str(ast.literal_eval(result.value))).name
+    return str(ast.literal_eval(result.value))
+
+
+def _picture(tool: str, workdir: Path, call: LocalCall) -> bytes:
+    """Return a rendered picture.
+
+    Raises:
+        ToolError: the file cannot be rendered, or its picture is not what was written.
+    """
+    path = workdir / Path(_rendered(tool, workdir, call)).name
     try:
         # the code may have replaced the file by a link to one that it cannot read
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
@@ -232,6 +256,12 @@ def _rendered(tool: str, workdir: Path, call: LocalCall) -> bytes:
     if not data.startswith(b"\x89PNG") or len(data) > _MAX_PICTURE:
         raise ToolError(f"{tool}: the picture is not a PNG file of at most {_MAX_PICTURE:,} bytes")
     return data
+
+
+class _Renderer(CodeExecutor):
+    """A worker that runs only `render`. LibreOffice needs local sockets, which code has not."""
+
+    local_sockets = True
 
 
 class TranscribeTool(FileTool):

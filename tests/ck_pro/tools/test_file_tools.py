@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import io
 import os
+import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attachments
 import pytest
 from sample_files import write_pdf, write_png, write_wav, write_xlsx
 
 from ck_pro import CodeExecutor, MultiStepAgent, StopTool, file_tools
 from ck_pro.exceptions import ToolError
 from ck_pro.testing import ScriptedLLM
-from ck_pro.tools.files import FileTool, LookTool
+from ck_pro.tools.files import FileTool, LookTool, _Renderer
 
 pytestmark = pytest.mark.worker
 
@@ -107,11 +110,61 @@ def test_a_link_in_place_of_the_picture_is_not_followed(
         return result
 
     monkeypatch.setattr(CodeExecutor, "run", swapped)
-    from ck_pro.tools.files import _rendered
+    from ck_pro.tools.files import _picture
 
     with pytest.raises(ToolError, match=r"look: .*red-page1\.png"):
         call = LookTool().in_worker("red.png", page=1, dpi=72, crop=None, side=100)
-        _rendered("look", tmp_path, type(call)("render", call.kwargs, package=call.package))
+        _picture("look", tmp_path, call)
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
+def test_an_office_file_is_rendered_by_libreoffice_in_a_worker(tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    attachments.write_budget(tmp_path / "budget.xlsm")
+    agent = _agent(["```python\nstop(render('budget.xlsm', dpi=72))\n```"])
+    session = agent.run("Render it", workdir=str(tmp_path))
+    assert session.final_results["output"] == "budget-page1.png"
+    picture = images.open(tmp_path / "budget-page1.png").convert("L")
+    assert max(picture.size) in range(780, 850), "a page of A4 or letter size"
+    assert picture.getextrema()[0] < 100, "there is text on it"
+    damaged = tmp_path / "damaged.docx"
+    damaged.write_bytes(b"PK\x03\x04 broken")
+    agent = _agent(
+        ["```python\ntry: render('damaged.docx')\nexcept RuntimeError as e: stop(e)\n```"]
+    )
+    session = agent.run("Render it", workdir=str(tmp_path))
+    assert "damaged ZIP archive" in session.final_results["output"]
+
+
+def test_local_sockets_of_the_renderer_reach_no_other_process(tmp_path: Path) -> None:
+    path, name = str(tmp_path / "host.sock"), f"\0ck-pro-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        for server, address in ((one, path), (other, name)):
+            server.bind(address)
+            server.listen()
+        code = (
+            "import socket\n"
+            f"for address in ({path!r}, {name!r}):\n"
+            "    try: socket.socket(socket.AF_UNIX).connect(address); print('reached')\n"
+            "    except OSError as e: print(type(e).__name__)"
+        )
+        with _Renderer({}, workdir=tmp_path / "work") as executor:
+            if not {"mounts", "network", "seccomp"} <= set(executor.isolation["active"]):
+                pytest.skip("local sockets need these layers")
+            assert executor.run(code).output == "FileNotFoundError\nConnectionRefusedError\n"
+        with CodeExecutor({}, workdir=tmp_path / "work") as executor:
+            assert executor.run(code).output == "PermissionError\n" * 2
+
+
+def test_without_the_layer_mounts_the_renderer_has_no_sockets(tmp_path: Path) -> None:
+    class Bare(_Renderer):
+        layers = tuple(layer for layer in CodeExecutor.layers if layer != "mounts")
+
+    with Bare({}, workdir=tmp_path) as executor:
+        if "seccomp" not in executor.isolation["active"]:
+            pytest.skip("needs seccomp")
+        result = executor.run("import socket\nsocket.socket(socket.AF_UNIX)")
+    assert result.error is not None and result.error.type == "PermissionError"
 
 
 def test_an_agent_names_file_tools_in_its_settings() -> None:

@@ -272,7 +272,9 @@ class Sandbox:
         self._try("landlock", self._restrict)
         network = bool(self._config["network"])
         inet = network or self.own_net
-        if self._try("seccomp", lambda: seccomp.install(inet, self.own_pids)):
+        private = self.own_net and not network and "mounts" in self.active
+        local = bool(self._config.get("local_sockets")) and private
+        if self._try("seccomp", lambda: seccomp.install(inet, self.own_pids, local)):
             self.active.add("seccomp")
             if "network" in self._wanted and not network:
                 self.active.add("network")

@@ -124,17 +124,18 @@ _SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
 _SO_BUFFERS = (7, 8, 32, 33)  # SO_SNDBUF, SO_RCVBUF, and the two ...FORCE options
 
 
-def install(inet: bool, all_processes: bool) -> None:
+def install(inet: bool, all_processes: bool, local: bool = False) -> None:
     """Filter this process's system calls permanently. Call `kernel.no_new_privileges` first.
 
     Args:
         inet: whether to allow internet sockets (the network is open or private).
         all_processes: whether to allow `kill(-1)` (the pid namespace is private).
+        local: whether to allow local sockets (the network and the file view are private).
 
     Raises:
         OSError: the kernel lacks seccomp, or this module does not know the processor.
     """
-    code = assemble(kernel.MACHINE, inet, all_processes)
+    code = assemble(kernel.MACHINE, inet, all_processes, local)
     header = struct.pack("@HP", len(code) // 8, _address(code))
     kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, _address(header))
 
@@ -145,7 +146,7 @@ def _address(data: bytes) -> int:
 
 
 @functools.lru_cache(maxsize=8)
-def assemble(machine: str, inet: bool, all_processes: bool) -> bytes:
+def assemble(machine: str, inet: bool, all_processes: bool, local: bool = False) -> bytes:
     """Return the filter in the kernel's format.
 
     Raises:
@@ -153,13 +154,16 @@ def assemble(machine: str, inet: bool, all_processes: bool) -> bytes:
     """
     if machine not in _ARCHITECTURES:
         raise OSError(0, f"no filter for {machine}")
-    return b"".join(struct.pack("=HBBI", *one) for one in program(machine, inet, all_processes))
+    lines = program(machine, inet, all_processes, local)
+    return b"".join(struct.pack("=HBBI", *one) for one in lines)
 
 
 _Instruction = tuple[int, int, int, int]
 
 
-def program(machine: str, inet: bool, all_processes: bool) -> list[_Instruction]:
+def program(
+    machine: str, inet: bool, all_processes: bool, local: bool = False
+) -> list[_Instruction]:
     """Return the filter as instructions: (code, jump if true, jump if false, operand)."""
     column = 0 if machine == "x86_64" else 1
     lines: list[_Instruction] = [
@@ -174,7 +178,8 @@ def program(machine: str, inet: bool, all_processes: bool) -> list[_Instruction]
     lines += _refuse((one[column] for one in _UNKNOWN.values()), errno.ENOSYS)
     lines += _when(_CLONE[column], _bits(0, _NEW_NAMESPACES))
     lines += _when(_IOCTL[column], _values(1, (_TIOCSTI, _TIOCLINUX)))
-    lines += _when(_SOCKET[column], _others(0, (_AF_INET, _AF_INET6) if inet else ()))
+    families = ((_AF_INET, _AF_INET6) if inet else ()) + ((_AF_UNIX,) if local else ())
+    lines += _when(_SOCKET[column], _others(0, families))
     lines += _when(_SOCKETPAIR[column], _connected_pairs())
     # /proc shows huge pages and pipe buffers in no process
     lines += _when(_MMAP[column], _bits(3, _MAP_HUGETLB, errno.ENOMEM))
