@@ -24,12 +24,16 @@ MATCH_SECONDS = 5.0
 _START_SECONDS = 60.0
 _MAX_CHARS = 100_000
 _PROGRAM = """
-import json, re, sys
+import json, re, signal, sys
 print("ready", flush=True)
 for line in sys.stdin:
     pattern, text = json.loads(line)
-    print(int(re.fullmatch(pattern, text, re.DOTALL) is not None), flush=True)
+    signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+    found = re.fullmatch(pattern, text, re.DOTALL)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(int(found is not None), flush=True)
 """
+"""The timer ends the process during a match, also if its parent was killed."""
 
 
 def make(text: str, judge: Judge | None) -> Check:
@@ -88,7 +92,7 @@ class Matcher:
             return None if answer is None else answer == "1"
 
     def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-I", "-S", "-c", _PROGRAM]
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(2 * self._seconds)]
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, bufsize=1)
         self._line(self._child, _START_SECONDS)

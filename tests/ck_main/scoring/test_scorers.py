@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import ROOT
 
 from ck_main.scoring.gaia import gaia
 from ck_main.scoring.judge import Judge
@@ -224,3 +229,26 @@ def test_a_pattern_matches_the_whole_answer_and_may_not_take_forever() -> None:
     matcher = Matcher(seconds=0.2)
     assert matcher.matches("(a+)+b", "a" * 60) is None
     assert matcher.matches("a+", "aaa") is True
+
+
+@pytest.mark.integration
+def test_a_match_ends_also_if_its_parent_was_killed(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\n"
+        "from ck_main.scoring.regex import Matcher\n"
+        "matcher = Matcher(seconds=1)\n"
+        "assert matcher.matches('a', 'a')\n"
+        "print(matcher._child.pid, flush=True)\n"
+        "matcher.matches('(a+)+b', 'a' * 60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    ended = os.pidfd_open(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    try:
+        assert select.select([ended], [], [], 60)[0] == [ended]
+    finally:
+        os.close(ended)
