@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import secrets
@@ -75,6 +76,11 @@ class WaitingCall:
         assert self._reply is not None
         return self._reply
 
+    @functools.cached_property
+    def tokens(self) -> int:
+        """The estimated tokens of the prompt."""
+        return estimate_tokens(self.request.messages)
+
     def facts(self) -> dict[str, Any]:
         """Return the entry of the queue, as JSON data; the agents of one task have one `run`."""
         context = self.request.context
@@ -88,7 +94,7 @@ class WaitingCall:
             "task": context.task[:_TASK_CHARS],
             "since": self.since,
             "messages": len(self.request.messages),
-            "tokens": estimate_tokens(self.request.messages),
+            "tokens": self.tokens,
             "written": any(text.strip() for text in self.draft.values()),
         }
 
