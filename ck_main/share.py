@@ -41,7 +41,8 @@ masked, as in journals. Look at a file before you publish it: it has all texts o
 Exit codes:
   0    the files were written
   2    the command line, the run or a file cannot be used
-  4    a file cannot be written
+  4    a file exists already, or cannot be written
+  5    Chromium did not encode the video
   6    an internal error; the message names the full log
 """
 _FILE = AnyPath()
