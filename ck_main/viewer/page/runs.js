@@ -5,7 +5,7 @@ import { count, money, percent, plural, Score, seconds, short, Status } from './
 import { canPost } from './data.js';
 import { useKeys } from './keys.js';
 import { compareHash, go, runHash, runsHash } from './route.js';
-import { SearchHits } from './search.js';
+import { SearchHits, useSearch } from './search.js';
 import { cachedShare, countValues, filterRows, labelsOf, sortRows, statusOf, sumRows } from './table_rows.js';
 import { useRows } from './virtual.js';
 
@@ -159,7 +159,9 @@ export function Runs({ rows, info, params }) {
   const height = useRowHeight();
   const table = useRef(null);
   const hash = runsHash(params);
-  const shown = useMemo(() => sortRows(filterRows(rows, params), params.sort), [rows, hash]);
+  const found = useSearch(params.q);
+  const inside = found.query === (params.q || '').trim() ? found.data : null;
+  const shown = useMemo(() => sortRows(filterRows(rows, params, inside?.hits), params.sort), [rows, hash, inside]);
   const most = useMemo(() => shown.reduce((top, row) => Math.max(top, row.tokens || 0), 0), [shown]);
   const several = useMemo(() => rows.some((row) => row.try && String(row.try) !== '1'), [rows]);
   const [selected, setSelected] = useState(place.hash === hash ? place.selected : 0);
@@ -182,7 +184,7 @@ export function Runs({ rows, info, params }) {
     <${Sums} rows=${shown} total=${rows.length} />
     <${Filters} rows=${rows} params=${params} change=${change} sources=${info.sources || []} />
     <${Problems} problems=${info.problems || []} />
-    <${SearchHits} query=${params.q} rows=${rows} />
+    <${SearchHits} found=${found} rows=${rows} />
     <div class="scroll table-box" ref=${view.ref} tabindex="-1">
       <table ref=${table} role="table" class="run-table grid" aria-rowcount=${shown.length + 1} aria-label="Runs">
         <${Head} sort=${params.sort} onSort=${(sort) => change({ sort })} />

@@ -24,13 +24,18 @@ function Hit({ hit, name }) {
       match ? html`<mark>${visible(text)}</mark>` : visible(text)))}</span></a></li>`;
 }
 
+/** {query, data, error}: what the server finds for a text, once the reader stops typing. */
+export function useSearch(text) {
+  const query = useSettled((text || '').trim());
+  const { data, error } = useJson(query ? `/api/search?q=${encodeURIComponent(query)}` : null);
+  return { query, data, error };
+}
+
 /** What the search found inside runs, with links to the steps. */
-export function SearchHits({ query, rows }) {
-  const settled = useSettled((query || '').trim());
+export function SearchHits({ found: { query, data, error }, rows }) {
   const [all, setAll] = useState(false);
-  const { data, error } = useJson(settled ? `/api/search?q=${encodeURIComponent(settled)}` : null);
   const names = useMemo(() => new Map(rows.map((row) => [row.key, row.id])), [rows]);
-  if (!settled || (!data && !error)) return null;
+  if (!query || (!data && !error)) return null;
   const hits = data ? data.hits : [];
   const title = `${hits.length}${data?.more ? ' or more' : ''} ${hits.length === 1 ? 'match' : 'matches'} inside runs`;
   const shown = all ? hits : hits.slice(0, FIRST);

@@ -42,8 +42,9 @@ export function sortValue(row, column) {
   return row[column];
 }
 
-/** Rows that match the parameters of the address. */
-export function filterRows(rows, params) {
+/** Rows that match the parameters of the address; `hits` are matches inside runs. */
+export function filterRows(rows, params, hits = []) {
+  const inside = new Set(hits.map((hit) => hit.key));
   const words = (params.q || '').toLowerCase().split(/\s+/).filter(Boolean);
   const is = (name, of) => {
     const wanted = params[name] ? new Set(params[name].split(',')) : null;
@@ -55,7 +56,7 @@ export function filterRows(rows, params) {
     is('score', (row) => scoreClass(row.score)),
     is('level', (row) => String(row.level ?? '')),
     (row) => !params.label || labelsOf(row).includes(params.label),
-    (row) => words.every((word) => textOf(row).includes(word)),
+    (row) => inside.has(row.key) || words.every((word) => textOf(row).includes(word)),
   ];
   return rows.filter((row) => tests.every((test) => test(row)));
 }

@@ -35,6 +35,21 @@ def test_the_table_filters_and_sorts_and_the_address_keeps_both(viewer: Viewer) 
     expect(rows).to_have_count(2)
 
 
+def test_the_search_finds_texts_inside_runs_and_opens_their_step(viewer: Viewer) -> None:
+    page = viewer.show("/?q=crossing zebra")
+    hits = page.get_by_role("region", name="Matches inside runs")
+    # the index may still be read: search again until it has this run
+    for _ in range(100):
+        if hits.get_by_role("link").count():
+            break
+        page.reload()
+        page.locator("#main").wait_for()
+        hits.wait_for()
+    expect(page.locator(".run-table tbody tr:not(.space)").first).to_contain_text("one")
+    hits.get_by_role("link", name=re.compile("thought")).first.click()
+    expect(page.get_by_role("region", name="Thought")).to_contain_text("zebra crossing")
+
+
 def test_a_long_table_draws_only_the_rows_in_view(chromium: Browser, tmp_path: Path) -> None:
     with serving(many_rows(tmp_path, 2000)) as app:
         viewer = Viewer(chromium, app)
