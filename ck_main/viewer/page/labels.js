@@ -1,6 +1,6 @@
 // Labels of a run, a step or a model call: good, bad, exclude, a comment, a corrected reply.
 import { html, useEffect, useRef, useState } from '/static/ui.js';
-import { asText, InertText, visible } from '/static/inert.js';
+import { asText, InertText, LongText, visible } from '/static/inert.js';
 import { canPost, invalidate, postJson, useJson } from './data.js';
 import { diffLines, foldEqual } from './diff.js';
 import { DiffLine } from './diff_view.js';
@@ -154,37 +154,47 @@ function Correction({ original, value, save, close }) {
       <button type="button" onClick=${close}>Cancel</button><span class="muted">Ctrl+Enter saves</span></div></form>`;
 }
 
-/** {send(changes, then), busy, error}: saves changes of a label at once. */
+/** {send(changes, then), attempt(failure, act), busy, error}: saves changes of a label at once. */
 function useSaving(path, target) {
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
-  const send = async (changes, then) => {
-    if (busy) return;
+  const attempt = async (failure, act) => {
+    if (busy) return false;
     setBusy(true);
     setError('');
+    let done = true;
     try {
-      await postJson(path, { target, ...changes });
-      invalidate(path);
-      if (then) then();
+      await act();
     } catch (problem) {
-      setError(`Not saved: ${problem.message}`);
+      done = false;
+      setError(`${failure}: ${problem.message}`);
     }
     setBusy(false);
+    return done;
   };
-  return { send, busy, error };
+  const send = (changes, then) => attempt('Not saved', async () => {
+    await postJson(path, { target, ...changes });
+    invalidate(path);
+    if (then) then();
+  });
+  return { send, busy, error, attempt };
 }
 
-function Editor({ target, original, label, path, file }) {
+function Editor({ target, reply: recorded, toolCalls, label, path, file }) {
   const [open, setOpen] = useState('');
-  const { send, busy, error } = useSaving(path, target);
+  const { send, busy, error, attempt } = useSaving(path, target);
   const level = levelOf(target);
+  const original = { content: asText(recorded), tool_calls: toolCalls || [] };
+  const whole = async () => { if (recorded instanceof LongText) await recorded.whole(); };
   const buttons = useRef(null);
   const choose = (verdict) => { send({ label: label.label === verdict ? null : verdict }); };
   const close = () => {
     setOpen('');
     buttons.current?.querySelector('button')?.focus();
   };
-  const toggle = (name) => () => { setOpen(open === name ? '' : name); };
+  const toggle = (name) => async () => {
+    if (name === open || name !== 'reply' || await attempt('Not loaded', whole)) setOpen(open === name ? '' : name);
+  };
   const keys = Object.fromEntries(VERDICTS.map(([verdict, , key]) => [key, () => choose(verdict)]));
   useKeys({ ...keys, m: toggle('comment'), ...(level === 'call' ? { r: toggle('reply') } : {}) });
   const corrected = label.reply !== null && label.reply !== undefined;
@@ -234,7 +244,6 @@ export function Labels({ runKey, sid, step, call, reply, toolCalls }) {
   if (!data) return null;
   const label = labelOf(data, target);
   if (!canPost) return html`<${Fixed} label=${label} />`;
-  const original = { content: asText(reply), tool_calls: toolCalls || [] };
-  return html`<${Editor} key=${[runKey, sid, step, call].join('/')} target=${target} original=${original} label=${label}
-    path=${path} file=${levelOf(target) === 'run' && html`<${FileState} path=${data.path} problems=${data.problems} />`} />`;
+  return html`<${Editor} key=${[runKey, sid, step, call].join('/')} target=${target} label=${label} path=${path}
+    reply=${reply} toolCalls=${toolCalls} file=${levelOf(target) === 'run' && html`<${FileState} path=${data.path} problems=${data.problems} />`} />`;
 }

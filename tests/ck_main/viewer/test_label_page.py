@@ -246,3 +246,28 @@ def test_lines_that_are_not_labels_are_shown(page: Page, app: LocalApp, tmp_path
     )
     page.get_by_text("Some lines of the label file are not labels").click()
     expect(page.get_by_text(f"{file}, line 1: a label is good, bad")).to_be_visible()
+
+
+def test_a_correction_starts_from_the_whole_of_a_long_reply(
+    chromium: Any, runs: Path, tmp_path: Path
+) -> None:
+    """The server sends long texts in pieces."""
+    row = next(r for r in map(json.loads, runs.read_text().splitlines()) if r["id"] == "sum")
+    long = f"{'long ' * 60_000}END"
+    row["session"]["steps"][1]["action"]["llm_output"] = long
+    path = tmp_path / "long.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    app = create_app(Library(sources_of([path])))
+    app.start()
+    made = chromium.new_page()
+    try:
+        made.goto(app.url)
+        run = outline(made, "sum")
+        show(made, app, run["key"], run["sessions"][0]["sid"], 1, "call", 0)
+        made.get_by_role("button", name="Correct reply").click()
+        field = made.get_by_label("Corrected reply")
+        field.wait_for()
+        assert field.input_value() == long
+    finally:
+        made.close()
+        app.stop()
