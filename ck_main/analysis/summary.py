@@ -24,7 +24,7 @@ _MAX_K = 32
 _TOKEN_KINDS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
-@dataclass
+@dataclass(eq=False)
 class TaskFacts:
     """One task with all its tries.
 
@@ -85,7 +85,7 @@ class Tries:
     tasks: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Summary:
     """The summary of one output."""
 

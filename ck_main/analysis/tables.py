@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rich import box
@@ -25,6 +26,8 @@ from ck_pro.command_line import without_controls
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHOWN = 20
+_MAX_LABELS = 40
+"""Number of labels of a group."""
 _COSTS = ("steps", "calls", "tokens", "cached_tokens", "money", "seconds")
 
 
@@ -81,12 +84,18 @@ def accuracy_table(summaries: list[Summary]) -> Table:
     found = [{(g.name, g.label): g for g in s.groups} for s in summaries]
     keys = dict.fromkeys(key for groups in found for key in groups)
     names = list(dict.fromkeys(name for name, _ in keys))
+    shown: Counter[str] = Counter()
     last = ""
     for name, label in sorted(keys, key=lambda k: (names.index(k[0]), natural_order(k[1]))):
         if name != last:
             table.add_section()
             table.add_row(Text(_safe(name), style="dim"))
             last = name
+        shown[name] += 1
+        if shown[name] == _MAX_LABELS + 1:
+            table.add_row(Text("  ... (--json has all)", style="dim"))
+        if shown[name] > _MAX_LABELS:
+            continue
         cells = [c for groups in found for c in _accuracy_cells(groups.get((name, label)))]
         table.add_row(Text(_safe(f"  {label}")), *cells)
     return table

@@ -49,6 +49,23 @@ def test_two_outputs_end_with_one_sentence(
     assert "failed tasks" not in shown
 
 
+def test_an_output_compared_with_itself_is_a_and_b(
+    outputs: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert analyze.main([outputs[0], outputs[0]]) == 0
+    shown = capsys.readouterr().out
+    assert "per task of A" in shown and "per task of B" in shown
+
+
+def test_groups_with_many_labels_are_shortened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_rows(tmp_path / "a.jsonl", [row(f"t{n:02}", 1) for n in range(100)])
+    assert analyze.main([str(source), "--by", "id"]) == 0
+    shown = capsys.readouterr().out
+    assert "t39" in shown and "t40" not in shown and "--json has all" in shown
+
+
 def test_json_has_everything(outputs: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert analyze.main([*outputs, "--json", "--by", "level"]) == 0
     found = json.loads(capsys.readouterr().out)
