@@ -80,6 +80,10 @@ class Tool(KwargsInitializable):
         things = [self._implementation, *(vars(c)[name] for c in own if name in vars(c)), *own]
         return next(filter(None, map(own_doc, things)), "")
 
+    def readable(self) -> list[str]:
+        """Return files and folders that calls of the tool read in the worker."""
+        return []
+
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tool. Raise `ToolError` for errors that the model should see."""
         raise ConfigError(f"tool '{self.name}' defines no execute()")

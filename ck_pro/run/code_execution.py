@@ -159,7 +159,11 @@ class CodeRunner:
                 packages=run.functions.packages,
                 **{
                     **{n: getattr(settings, n) for n in settings.setting_names()},
-                    "readable": [*settings.readable, *linked_paths(run.task_files)],
+                    "readable": [
+                        *settings.readable,
+                        *run.functions.readable,
+                        *linked_paths(run.task_files),
+                    ],
                 },
             )
         return self._executor

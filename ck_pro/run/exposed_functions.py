@@ -117,6 +117,11 @@ class ExposedFunctions:
         """Folders of the packages that calls of tools load in the worker."""
         return sorted({getattr(f, "package", "") for f in self.registry} - {""})
 
+    @functools.cached_property
+    def readable(self) -> list[str]:
+        """More files and folders that calls of tools read in the worker."""
+        return [path for f in self.registry if isinstance(f, Tool) for path in f.readable()]
+
     # --- sub-agents ------------------------------------------------------------------------
 
     def record_child_session(self, session: AgentSession) -> None:

@@ -28,6 +28,10 @@ _LOOK_SIDE = 1568
 """Longest side of a picture for a model, in pixels; services scale larger ones down."""
 _LOOK_SECONDS = 60.0
 _MAX_PICTURE = 20 << 20
+_NO_FOLDER = (
+    "the setting `model` is {!r}, which is not a folder; download a model first, by "
+    "faster_whisper.download_model('small', 'FOLDER'), and give that folder"
+)
 _ATTACHED = "The next prompt shows the picture, once."
 _DESCRIBE = "Describe this picture exactly. Copy all text and all numbers in it verbatim."
 
@@ -269,7 +273,11 @@ class TranscribeTool(FileTool):
 
     name = "transcribe"
     model: str = ""
-    """Name or folder of a faster-whisper model; "" uses pocketsphinx (English) if installed."""
+    """Folder of a faster-whisper model; "" uses pocketsphinx (English) if installed."""
+
+    def readable(self) -> list[str]:
+        """Return the folder of the model."""
+        return [self.model] if self.model and Path(self.model).is_dir() else []
 
     def execute(
         self, path: str, language: str | None = None, hints: list[str] | None = None
@@ -281,7 +289,10 @@ class TranscribeTool(FileTool):
             language: code such as "en"; None: find out.
             hints: words or sentences that may be said; they help a small recogniser much.
         """
-        given = {"language": language, "hints": hints, "model": self.model}
+        if self.model and not self.readable():
+            raise ToolError(f"{self.name}: {_NO_FOLDER.format(self.model)}")
+        model = str(Path(self.model).resolve()) if self.model else ""
+        given = {"language": language, "hints": hints, "model": model}
         return cast("str", self.in_worker(path, **given))
 
 

@@ -18,7 +18,7 @@ from sample_files import write_pdf, write_png, write_wav, write_xlsx
 from ck_pro import CodeExecutor, MultiStepAgent, StopTool, file_tools
 from ck_pro.exceptions import ToolError
 from ck_pro.testing import ScriptedLLM
-from ck_pro.tools.files import FileTool, LookTool, _Renderer
+from ck_pro.tools.files import FileTool, LookTool, TranscribeTool, _Renderer
 
 pytestmark = pytest.mark.worker
 
@@ -76,6 +76,27 @@ def test_speech_is_recognised_or_the_missing_recogniser_named(executor: CodeExec
     result = executor.run("transcribe('red.png')")
     assert result.error is not None
     assert "is no sound file but a file of the kind PNG image" in result.error.message
+
+
+def test_the_worker_can_read_the_folder_of_the_speech_model(tmp_path: Path) -> None:
+    model, work = tmp_path / "model", tmp_path / "work"
+    for folder in (model, work):
+        folder.mkdir()
+    (model / "config.json").write_text("{}")
+    write_wav(work / "tone.wav")
+    look = f"import os\nprint(os.listdir({str(model)!r}))\n"
+    call = "try: transcribe('tone.wav')\nexcept RuntimeError as e: print(e)"
+    agent = _agent([f"```python\n{look}{call}\n```"])
+    agent.tools = [TranscribeTool(model=str(model)), StopTool()]
+    session = agent.run("Listen", workdir=str(work), max_steps=1)
+    listed, error = session.steps[0]["action"]["observation"].splitlines()
+    assert listed == "['config.json']"
+    assert error.startswith("transcribe: ") and "HFValidationError" not in error
+
+
+def test_a_speech_model_that_is_no_folder_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="'small', which is not a folder; download a model first"):
+        TranscribeTool(model="small").execute("tone.wav")
 
 
 def _agent(replies: list[str]) -> MultiStepAgent:
