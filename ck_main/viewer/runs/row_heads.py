@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _CHUNK = 4 * 2**20
-_HEADS = (2**15, 2**18, 2**21)
-_TAIL = 2**15
+_HEADS = (2**14, 2**16, 2**18, 2**21)
+_TAILS = (2**12, 2**16)
+_MARK_BYTES = 4096
 _MEMBER = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
 _NEXT = re.compile(r"\s*([,}])")
 _EVAL = re.compile(r'(?<=[\s,])"eval"\s*:\s*')
@@ -101,7 +103,7 @@ def _members(text: str, at: int) -> dict[str, Any] | None:
             return {**found, "session": inside}
         try:
             decoded = _members_of_info if name[1] == "info" else _decoded
-            found[name[1]], at = decoded(text, at)
+            found[_unescaped(name[1])], at = decoded(text, at)
         except (ValueError, RecursionError):
             return None
         at = _skip(text, at, ",")
@@ -119,9 +121,13 @@ def _decoded(text: str, at: int) -> tuple[Any, int]:
     if known and text.startswith(known, at):
         return value, at + len(known)
     value, end = _DECODER.raw_decode(text, at)
-    if end - at > _LARGE:
+    if end - at > _LARGE and text[at] in '{["':
         _last_large = (text[at:end], value)
     return value, end
+
+
+def _unescaped(name: str) -> str:
+    return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
 def _members_of_info(text: str, at: int) -> tuple[Any, int]:
@@ -129,7 +135,7 @@ def _members_of_info(text: str, at: int) -> tuple[Any, int]:
     found: dict[str, Any] = {}
     inside = _skip(text, at, "{")
     while inside >= 0 and (name := _MEMBER.match(text, inside)) is not None:
-        found[name[1]], end = _decoded(text, name.end())
+        found[_unescaped(name[1])], end = _decoded(text, name.end())
         inside = _skip(text, end, ",")
         if inside < 0:
             after = _skip(text, end, "}")
@@ -146,10 +152,26 @@ def _skip(text: str, at: int, mark: str) -> int:
     return at + 1 if text[at : at + 1] == mark else -1
 
 
+def line_mark(fd: int, place: LinePlace) -> int:
+    """Return a checksum of the start and the end of a line."""
+    size = min(_MARK_BYTES, place.length)
+    start = os.pread(fd, size, place.at)
+    return zlib.crc32(os.pread(fd, size, place.at + place.length - size), zlib.crc32(start))
+
+
 def _eval_at_end(fd: int, place: LinePlace) -> Mapping[str, Any] | None:
     """Return the member `eval` of a row if it is among its last members."""
-    size = min(_TAIL, place.length)
-    text = _text(os.pread(fd, size, place.at + place.length - size))
+    for size in _TAILS:
+        size = min(size, place.length)
+        text = _text(os.pread(fd, size, place.at + place.length - size))
+        found = _eval_in(text)
+        if found is not None or size == place.length:
+            return found
+    return None
+
+
+def _eval_in(text: str) -> Mapping[str, Any] | None:
+    """Return the member `eval` at the end of the text of a row."""
     last = text.rfind('"eval"')
     found = _EVAL.match(text, last) if last >= 0 else None
     if found is None:

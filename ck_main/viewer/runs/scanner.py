@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_main.viewer.runs.entries import Entry, task_id_of
-from ck_main.viewer.runs.row_heads import LinePlace, line_places, row_head
+from ck_main.viewer.runs.row_heads import LinePlace, line_mark, line_places, row_head
 from ck_main.viewer.runs.sources import Source, folder_names, key_of, parts_of, task_folders
 from ck_main.viewer.runs.summaries import short, summary_of_head
 from ck_pro.trajectory.reading.sources import Problem, read_line
@@ -122,7 +122,7 @@ class Scanner:
         task_id = str(head.get("id") or f"line {place.number}")
         entry = self._entry_of_row(place, task_id, _try_of(session))
         entry.place, entry.session = place, str(session.get("id") or "")
-        entry.mark = _mark(fd, place)
+        entry.mark = line_mark(fd, place)
         entry.shown, entry.complete, entry.searched = True, False, False
         entry.summary = {**summary_of_head(head), "id": short(task_id)}
         names = folder_names(task_id)
@@ -295,13 +295,6 @@ def _identified(rows: Path | None, at: int) -> list[int] | None:
         return None
     changed = facts.st_mtime_ns if facts.st_size == at else 0
     return [facts.st_dev, facts.st_ino, start, end, changed]
-
-
-def _mark(fd: int, place: LinePlace) -> int:
-    """Return a checksum of the start and the end of a line."""
-    end = max(place.at, place.at + place.length - _MARK_BYTES)
-    size = min(_MARK_BYTES, place.length)
-    return zlib.crc32(os.pread(fd, size, place.at) + os.pread(fd, size, end))
 
 
 def _is_json(fd: int, place: LinePlace) -> bool:
