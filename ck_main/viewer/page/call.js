@@ -5,7 +5,7 @@ import { highlightReply } from '/static/python.js';
 import { blobUrl, useJson } from './data.js';
 import { diffLines, foldEqual, sharedMessages, sharedStart } from './diff.js';
 import { DiffLine } from './diff_view.js';
-import { count, money, percent, seconds } from './format.js';
+import { count, isNumber, money, percent, seconds } from './format.js';
 import { useKeys } from './keys.js';
 import { Labels } from './labels.js';
 import { Facts, Pending, Section, TextSection } from './parts.js';
@@ -123,7 +123,7 @@ export function CallView({ run, sid, step, number }) {
   return html`<div class="model-call">
     <${Facts} name="Model call" facts=${[
       ['Prompt', usage.prompt > 0 && `${count(usage.prompt)} tokens`],
-      ['Cached', usage.prompt > 0 && percent((usage.cached || 0) / usage.prompt)],
+      ['Cached', usage.prompt > 0 && isNumber(usage.cached) && percent(usage.cached / usage.prompt)],
       ['Reply', usage.completion > 0 && `${count(usage.completion)} tokens`],
       ['Reasoning', usage.reasoning > 0 && `${count(usage.reasoning)} tokens`],
       ['Latency', seconds(call.seconds)], ['Cost', money(call.money)],

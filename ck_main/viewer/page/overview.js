@@ -1,14 +1,15 @@
 // A run as a whole, and one agent's session: result, task, where tokens and time went.
 import { html } from '/static/ui.js';
 import { asText, CopyButton, InertText, visible } from '/static/inert.js';
-import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { count, isNumber, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { Labels } from './labels.js';
 import { Facts, Section, TextSection } from './parts.js';
 import { runHash } from './route.js';
 import { TakeOver } from './take_over.js';
 
 function share(session) {
-  return session.prompt_tokens > 0 ? percent((session.cached_tokens || 0) / session.prompt_tokens) : '';
+  return session.prompt_tokens > 0 && isNumber(session.cached_tokens)
+    ? percent(session.cached_tokens / session.prompt_tokens) : '';
 }
 
 function AgentTable({ run }) {

@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from '/static/ui.js';
 import { visible } from '/static/inert.js';
 import { CallView } from './call.js';
 import { useJson } from './data.js';
-import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { count, isNumber, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { useKeys } from './keys.js';
 import { RunOverview, SessionOverview } from './overview.js';
 import { Facts, Pending } from './parts.js';
@@ -97,11 +97,11 @@ function useFollow(run, route, following, open) {
 function Head({ run, source, following, setFollowing, unseen, showNewest }) {
   const sums = run.sessions.reduce((found, one) => ({
     steps: found.steps + one.steps.length, calls: found.calls + (one.calls || 0),
-    tokens: found.tokens + (one.tokens || 0), cached: found.cached + (one.cached_tokens || 0),
-    prompt: found.prompt + (one.prompt_tokens || 0),
-    money: typeof one.money === 'number' ? (found.money || 0) + one.money : found.money,
+    tokens: found.tokens + (one.tokens || 0), prompt: found.prompt + (one.prompt_tokens || 0),
+    cached: isNumber(one.cached_tokens) ? (found.cached || 0) + one.cached_tokens : found.cached,
+    money: isNumber(one.money) ? (found.money || 0) + one.money : found.money,
     end: Math.max(found.end, ...one.steps.slice(-1).map((step) => (step.start || 0) + (step.seconds || 0))),
-  }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: 0, money: null, end: 0 });
+  }), { steps: 0, calls: 0, tokens: 0, prompt: 0, cached: null, money: null, end: 0 });
   const main = run.sessions[0];
   return html`<header class="run-head">
     <div class="run-title"><h1>${visible(run.id)}</h1><${Status} status=${run.status} live=${run.live} />
@@ -118,7 +118,7 @@ function Head({ run, source, following, setFollowing, unseen, showNewest }) {
         >${plural(unseen, 'new step')}</button>`}</span></div>
     <${Facts} name="Sums" facts=${[
       ['Steps', count(sums.steps)], ['Model calls', count(sums.calls)], ['Tokens', short(sums.tokens)],
-      ['Cached', sums.prompt ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money) || '–'],
+      ['Cached', sums.prompt && sums.cached !== null ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money) || '–'],
       ['Time', seconds(run.live ? Math.max(sums.end, main?.seconds || 0) : main?.seconds)], ['Output', visible(source)]]} />
   </header>`;
 }

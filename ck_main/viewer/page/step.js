@@ -39,7 +39,8 @@ function Call({ call, run }) {
     ${result !== null && result !== undefined && result !== ''
       ? html`<${InertText} value=${result} lines=${8} characters=${1200}
         className=${call.error ? 'text bad' : 'text'} />`
-      : html`<p class="muted">${result === '' ? 'empty text' : call.interrupted ? 'interrupted' : 'no result recorded'}</p>`}
+      : html`<p class="muted">${result === '' ? 'empty text' : call.interrupted ? 'interrupted'
+        : run.live ? 'in progress' : 'no result recorded'}</p>`}
     ${session && html`<a class="button enter" href=${runHash(run.key, session.sid, session.steps[0]?.i)}
       >Enter ${visible(session.agent)} <span class="muted">${count(session.steps.length)} steps</span> →</a>`}
   </li>`;

@@ -82,7 +82,7 @@ export function sortRows(rows, sort) {
 
 /** Sums over rows: {runs, scored, score, tokens, cached, money, seconds, steps}. */
 export function sumRows(rows) {
-  const sums = { runs: rows.length, scored: 0, score: 0, tokens: 0, prompt: 0, cached: 0, money: null, seconds: 0 };
+  const sums = { runs: rows.length, scored: 0, score: 0, tokens: 0, prompt: 0, cached: null, money: null, seconds: 0 };
   for (const row of rows) {
     if (isNumber(row.score)) {
       sums.scored += 1;
@@ -90,7 +90,7 @@ export function sumRows(rows) {
     }
     sums.tokens += row.tokens || 0;
     sums.prompt += row.prompt_tokens || 0;
-    sums.cached += row.cached_tokens || 0;
+    if (isNumber(row.cached_tokens)) sums.cached = (sums.cached || 0) + row.cached_tokens;
     sums.seconds += row.seconds || 0;
     if (isNumber(row.money)) sums.money = (sums.money || 0) + row.money;
   }
