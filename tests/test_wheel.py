@@ -126,6 +126,33 @@ def test_the_demo_runs(installed: Installed) -> None:
     assert (installed.folder / "runs" / "demo.jsonl").is_file()
 
 
+def test_the_viewer_serves_its_page(installed: Installed) -> None:
+    row = {"id": "one", "session": {"id": "s", "steps": []}}
+    (installed.folder / "one.jsonl").write_text(json.dumps(row) + "\n")
+    command = installed.command("ck-pro", "view", "--no-open", "one.jsonl")
+    environ = {**installed.environ, "XDG_CACHE_HOME": str(installed.folder / "cache")}
+    with subprocess.Popen(
+        command, cwd=installed.folder, env=environ, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            base = address.partition("/?")[0]
+            for path, text in (
+                (address.removeprefix(base), "enter.js"),
+                ("/", "<script"),
+                ("/page/main.js", "import"),
+                ("/static/base.css", "{"),
+                ("/api/changes?since=0", '"one"'),
+            ):
+                with opener.open(base + path, timeout=60) as answer:
+                    assert text in answer.read().decode(), path
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
 @pytest.mark.browser
 def test_the_browser_server_serves(installed: Installed) -> None:
     with _served(installed) as url, urllib.request.urlopen(f"{url}/status", timeout=60) as reply:
