@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import pkgutil
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,10 @@ class Scoring:
         self.default, self._judge, self._field = scorer, judge, field
         known, options = _known(scorer, from_task=False)
         self._checks: dict[str, Check] = {scorer: known.make(options, judge)}
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        """Pickle the settings, for runs on other machines; the checks may have processes."""
+        return partial(Scoring, self.default, judge=self._judge, field=self._field), ()
 
     def scorer_of(self, original: Mapping[str, Any]) -> str:
         """Return the scorer of a task: the one that its line names, or the default."""

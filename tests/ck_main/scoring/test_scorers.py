@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import select
 import subprocess
 import sys
@@ -158,6 +159,12 @@ def test_a_task_may_name_its_scorer_but_no_function() -> None:
         value("exact", "5", "5", scorer="custom:os:getcwd")
     found = Scoring().evaluate(Case("5", "5", original={"scorer": "judge"}))
     assert found["corr"] is None and "ck_main.score" in found["reason"]
+
+
+def test_a_scoring_can_be_sent_to_other_machines() -> None:
+    sent = pickle.loads(pickle.dumps(Scoring("regex:4.", field="how")))
+    assert (sent.default, sent.scorer_of({"how": "set"})) == ("regex:4.", "set")
+    assert Scoring("numeric:abs=1").evaluate(Case("5", "4"))["corr"] == 1
 
 
 def test_a_custom_function_gives_scores_and_reasons(
