@@ -11,7 +11,7 @@ from .document import Document, Facts, Part, Reading, Row
 from .kinds import Kind, size_text
 from .limits import MAX_HITS, MAX_TEXT
 from .marks import states
-from .opening import kind_of_file, load_reader, open_part
+from .opening import kind_of_file, load_reader, open_part, split_path
 from .problem import ToolError
 
 _T = TypeVar("_T")
@@ -21,7 +21,7 @@ _DEFAULT = Reading()
 
 def describe_file(path: str) -> str:
     """Return the kind and size of a file, its parts, and what is hidden in it."""
-    return _prepared(path, lambda kind: _describe(path, kind))
+    return _prepared(path, lambda where, kind, inside: _describe(path, where, kind, inside))
 
 
 def read_document(
@@ -33,29 +33,36 @@ def read_document(
 ) -> str:
     """Return the text of a file from a part on, as far as a result goes."""
     reading = _reading(changes, authors, hidden)
-    return _prepared(path, lambda kind: _read(path, kind, _part_text(part), reading))
+    return _prepared(
+        path, lambda where, kind, inside: _read(str(where), kind, _joined(inside, part), reading)
+    )
 
 
 def search_file(path: str, text: str) -> str:
     """Return the places where a text occurs in a file, with their parts."""
-    return _prepared(path, lambda kind: _search(path, kind, text))
+    return _prepared(path, lambda where, kind, inside: _search(path, where, kind, inside, text))
 
 
 def read_table(path: str, part: str | int | None = None, n: int = 1) -> list[Row]:
     """Return the n-th table of a part as rows of cells."""
-    return _prepared(path, lambda kind: _table(path, kind, _part_text(part), n))
+    return _prepared(
+        path, lambda where, kind, inside: _table(str(where), kind, _joined(inside, part), n)
+    )
 
 
-def _prepared(path: str, read: Callable[[Kind], _T]) -> _T:
+def _prepared(path: str, read: Callable[[Path, Kind, str | None], _T]) -> _T:
     """Load the reader in this process, so that the next call need not, and read in a child."""
-    kind = kind_of_file(Path(path))
+    where, inside = split_path(path)
+    kind = kind_of_file(where)
     if kind.format:
         load_reader(kind)
-    return in_child(lambda: read(kind))
+    return in_child(lambda: read(where, kind, inside))
 
 
-def _part_text(part: str | int | None) -> str | None:
-    return None if part is None else str(part)
+def _joined(inside: str | None, part: str | int | None) -> str | None:
+    """Return the name of a part of a file, which may be inside another one."""
+    names = [str(name) for name in (inside, part) if name is not None]
+    return "/".join(names) or None
 
 
 def _reading(changes: str, authors: list[str] | str | None, hidden: str) -> Reading:
@@ -70,11 +77,13 @@ def _reading(changes: str, authors: list[str] | str | None, hidden: str) -> Read
 # --- describe ---
 
 
-def _describe(path: str, kind: Kind) -> str:
-    where = Path(path)
+def _describe(path: str, where: Path, kind: Kind, inside: str | None) -> str:
     if not kind.format:
         return f"{path}: {kind.name}, {_size(where)}; no reader opens it"
-    document = open_part(where, kind, None, Reading())[1]
+    kind, document, part, _ = open_part(where, kind, inside, Reading())
+    if part is not None:
+        raise ToolError(f"there is no file {part!r} in {str(where)!r}")
+    where = document.path
     found, parts = document.facts(), document.parts()
     lines = [f"{path}: " + ", ".join([kind.name, _size(where), *found.facts])]
     lines += _listed("hidden", found)
@@ -207,14 +216,16 @@ def _call(path: str, part: str | None, reading: Reading = _DEFAULT) -> str:
 # --- search and tables ---
 
 
-def _search(path: str, kind: Kind, text: str) -> str:
+def _search(path: str, where: Path, kind: Kind, inside: str | None, text: str) -> str:
     if not text.strip():
         raise ToolError("give the text to search for")
-    document = open_part(Path(path), kind, None, Reading())[1]
+    kind, document, part_name, _ = open_part(where, kind, inside, Reading())
     wanted = " ".join(text.split()).casefold()
     hits: list[str] = []
     total = 0
     parts = document.parts()
+    if part_name is not None:
+        parts = [parts[_index(parts, part_name, kind)]]
     for part in parts:
         if part.is_file:
             continue
@@ -225,8 +236,8 @@ def _search(path: str, kind: Kind, text: str) -> str:
                     total += 1
                     if len(hits) < MAX_HITS:
                         hits.append(f"{part.name}: {_around(found, wanted)}")
-    inside = [part for part in parts if part.is_file]
-    note = [f"not searched: {len(inside):,} files inside ({_names(inside)})"] if inside else []
+    files = [part for part in parts if part.is_file]
+    note = [f"not searched: {len(files):,} files inside ({_names(files)})"] if files else []
     if not total:
         return "\n".join([f"{text!r} does not occur in the text of {path}", *note])
     first = f", first {MAX_HITS}" if total > MAX_HITS else ""

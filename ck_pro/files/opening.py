@@ -12,6 +12,16 @@ from .limits import MAX_NESTING
 from .problem import ToolError
 
 
+def split_path(path: str) -> tuple[Path, str | None]:
+    """Split a path such as "all.zip/a.docx" into the file on the disk and the part inside it."""
+    where = Path(path)
+    if not where.exists():
+        for outer in where.parents:
+            if outer.is_file():
+                return outer, str(where.relative_to(outer))
+    return where, None
+
+
 def kind_of_file(path: Path) -> Kind:
     """Return the kind of a file.
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from .child import in_child
 from .document import Reading
-from .kinds import kind_of
 from .limits import CALL_SECONDS
-from .opening import open_part
+from .opening import kind_of_file, open_part, split_path
 from .problem import ToolError, library
 
 _MAX_SIDE = 6000
@@ -43,9 +42,13 @@ def render(
 def _render(
     path: Path, page: int, dpi: int, crop: list[float] | None, side: int, target: Path
 ) -> str:
-    if not path.is_file():
-        raise ToolError(f"{str(path)!r} does not exist, or is no file")
-    kind = kind_of(path)
+    outer, inside = split_path(str(path))
+    kind = kind_of_file(outer)
+    if inside is not None:
+        kind, document, part, _ = open_part(outer, kind, inside, Reading())
+        if part is not None:
+            raise ToolError(f"there is no file {part!r} in {str(outer)!r}")
+        path = document.path
     if kind.format == "image":
         picture = upright_image(path, page)
     elif kind.format == "pdf":

@@ -122,6 +122,18 @@ def test_files_inside_files_are_parts(samples: Path) -> None:
     assert "12.5" in read_document(str(samples / "deck.pptx"), embedded)
 
 
+def test_a_path_can_lead_into_a_file(samples: Path) -> None:
+    inner = str(samples / "all.zip" / "inner.zip")
+    assert "ZIP archive" in describe_file(inner)
+    assert read_table(f"{inner}/d/order.csv") == [["item", "n"], ["lamp", "3"]]
+    assert "lamp,3" in search_file(f"{inner}/d/order.csv", "lamp")
+    assert read_document(inner, "d/order.csv").startswith("item,n")
+    with pytest.raises(ToolError, match=r"there is no file 'none' in .*all\.zip"):
+        describe_file(str(samples / "all.zip" / "none"))
+    with pytest.raises(ToolError, match=r"no part 'none'"):
+        read_document(str(samples / "all.zip" / "none"))
+
+
 def test_a_long_text_is_read_by_the_calls_that_each_result_ends_with(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("".join(f"line {number}\r\n" for number in range(9000)), newline="")
