@@ -16,6 +16,8 @@ FAST_SECONDS = 0.4
 SLOW_EVERY = 12
 """One look in so many is at all runs."""
 _REPORT_SECONDS = 0.5
+_MANY = 500
+_QUIET_SECONDS = 1.5
 _MAX_FAILURES = 5
 _JOIN_SECONDS = 5.0
 
@@ -101,6 +103,8 @@ class Follower:
         found = [entry for entry in found if not self._recalled(entry)]
         found.sort(key=lambda entry: entry.place is not None)
         self._total, self._done = len(found), 0
+        if len(found) > _MANY:
+            self._ended.wait(_QUIET_SECONDS)  # the page opens first
         for entry in found:
             if self._ended.is_set():
                 break
