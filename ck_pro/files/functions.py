@@ -174,6 +174,10 @@ def _index(parts: Sequence[Part], name: str, kind: Kind) -> int:
     for index, part in enumerate(parts):
         if part.name == name:
             return index
+    wanted = name.casefold()
+    near = [n for n, p in enumerate(parts) if wanted in (p.name.casefold(), p.title.casefold())]
+    if len(near) == 1:
+        return near[0]
     raise ToolError(f"no part {name!r} in this file ({kind.name}); it has {_names(parts)}")
 
 
@@ -253,9 +257,9 @@ def _around(line: str, wanted: str) -> str:
 def _table(path: str, kind: Kind, part: str | None, n: int) -> list[Row]:
     kind, document, inner, _ = open_part(Path(path), kind, part, Reading())
     parts = document.parts()
-    names = [part.name for part in parts]
+    names = [part.name for part in parts if not part.is_file]
     if inner is not None:
-        names = [names[_index(parts, inner, kind)]]
+        names = [parts[_index(parts, inner, kind)].name]
     seen = 0
     for name in names:
         tables = document.tables(name)

@@ -75,6 +75,8 @@ QUESTIONS = {
         "text = read_document('report.pdf', 1).replace('\\n', ' ')\n"
         "meter = re.search('meter (.*)', search_file('report.pdf', 'meter'))[1]\n"
         "assert 'page 2 is rotated by 90' in describe_file('report.pdf')\n"
+        "try: read_table('report.pdf')\n"
+        "except RuntimeError as e: assert 'has 0 tables' in str(e), e\n"
         "price = dict(read_table('report.pdf', 'parts.csv'))['valve']\n"
         "stop(re.search('not paid, (because .*all)', text)[1] + f'; {meter}; {price}')",
         "because it does not name the leak at all; 60312; 61",
