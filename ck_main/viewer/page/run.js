@@ -118,7 +118,8 @@ function Head({ run, source, following, setFollowing, unseen, showNewest }) {
         >${plural(unseen, 'new step')}</button>`}</span></div>
     <${Facts} name="Sums" facts=${[
       ['Steps', count(sums.steps)], ['Model calls', count(sums.calls)], ['Tokens', short(sums.tokens)],
-      ['Cached', sums.prompt && sums.cached !== null ? percent(sums.cached / sums.prompt) : ''], ['Cost', money(sums.money) || '–'],
+      ['Cached', sums.prompt && sums.cached !== null ? percent(sums.cached / sums.prompt) : ''],
+      ['Cost', money(sums.money) || '–'],
       ['Time', seconds(run.live ? Math.max(sums.end, main?.seconds || 0) : main?.seconds)], ['Output', visible(source)]]} />
   </header>`;
 }

@@ -73,7 +73,8 @@ function Sums({ rows, total }) {
     ['Runs', `${count(sums.runs)}${all}`],
     ['Score', sums.scored ? `${percent(sums.score / sums.scored)} (${count(Math.round(sums.score * 100) / 100)} of `
       + `${count(sums.scored)})` : '–'],
-    ['Tokens', short(sums.tokens)], ['Cached', sums.prompt && sums.cached !== null ? percent(sums.cached / sums.prompt) : '–'],
+    ['Tokens', short(sums.tokens)],
+    ['Cached', sums.prompt && sums.cached !== null ? percent(sums.cached / sums.prompt) : '–'],
     ['Cost', money(sums.money) || '–'], ['Time', seconds(sums.seconds)],
   ];
   return html`<dl class="sums" aria-label="Sums">${facts.map(([name, value]) => html`
