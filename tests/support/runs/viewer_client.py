@@ -59,8 +59,11 @@ class ViewerClient:
         return rows
 
     def read(self) -> list[dict[str, Any]]:
-        """Wait until all runs are read; return the rows."""
-        return self.until(lambda rows: rows and all(map(_is_read, rows)))
+        """Wait until all runs are read, also their texts for the search; return the rows."""
+        rows = self.until(lambda rows: rows and all(map(_is_read, rows)))
+        while self.get("info")["indexing"] is not None:
+            self.get("info")
+        return rows
 
     def search(self, text: str, key: str = "") -> list[dict[str, Any]]:
         return self.get(f"search?q={quote(text)}&key={key}")["hits"]
