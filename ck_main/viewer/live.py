@@ -113,6 +113,8 @@ class Follower:
             self._report(entry)
         self._total = 0
         self._report(None)
+        if found:
+            self._library.touch(())  # pages that wait learn that the search is complete
         if all_runs and not self._ended.is_set():
             self._indexer.save()
 
