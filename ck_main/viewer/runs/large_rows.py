@@ -14,6 +14,7 @@ from ck_pro.journal import LazyList
 from ck_pro.trajectory.reading.big_json import JsonFile, open_json
 
 _DECODER = json.JSONDecoder()
+_CUT = 2  # characters of a cut number that the decoder leaves: "1.", "1e", "1e+"
 _WINDOW = 4 * 2**20
 _MAX_WINDOW = 64 * 2**20
 _BLANK = " \t\r\n"
@@ -93,7 +94,9 @@ class _Walk:
         while True:
             try:
                 _, end = _DECODER.raw_decode(self._text, at - self._base)
-                if self._base + end < self._end and end == len(self._text):
+                left = self._text[end : end + _CUT + 1]
+                more = self._base + len(self._text) < self._end
+                if more and len(left) <= _CUT and not left.strip(".eE+-"):
                     raise ValueError("a number may go on")
                 self._at = self._base + end
                 return self._at - at

@@ -54,6 +54,16 @@ def test_an_opened_row_has_the_values_of_a_parsed_one(
     assert plain(_opened(tmp_path / "row", text + " \n", before="{}\n")) == row
 
 
+@pytest.mark.parametrize("number", [-0.0, 1.5, 1e300, 2.5e-9, -120])
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 5])
+def test_a_number_at_the_end_of_a_piece_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: float, window: int
+) -> None:
+    monkeypatch.setattr(large_rows, "_WINDOW", window)
+    row = {"a": number, "session": {"id": "s", "steps": [number, number]}}
+    assert plain(_opened(tmp_path / "row", json.dumps(row))) == row
+
+
 @_SAME_FILE
 @given(row=_ROWS, cut=st.floats(0, 0.999))
 def test_a_part_of_a_row_is_refused(tmp_path: Path, row: Any, cut: float) -> None:
