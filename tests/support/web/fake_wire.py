@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import threading
 import time
@@ -61,7 +62,7 @@ class FakeWire:
         self.without_observation = self.old = False
         self.browsers: dict[str, dict[str, Any]] = {}
         self.files = {"DownloadedFiles/b1/x-1": ("../data set.csv", b"a,b\n1,2\n")}
-        self.pages = dict(PAGES)
+        self.pages = copy.deepcopy(PAGES)  # tests change the lines of pages
         self.replies: defaultdict[str, deque[str]] = defaultdict(deque)
         self.elements: dict[str, Any] = {}
         self.features = list(FEATURES)
