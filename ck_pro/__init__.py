@@ -9,6 +9,7 @@ Rooms, in import order: a room imports only rooms listed before it.
     interrupts   Ctrl-C in a command
     ranking      texts ranked by the words of a query
     markup       inert HTML for notebooks
+    json_lines   lines of JSON files
     threads      reused worker threads, and cancel flags
     local_page   the base of local web pages: server, security, shared files
     terminal     reads standard input: one reader at a time, cancellable

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ck_main.analysis.failures import Ending, ending_of, wanted_answer
-from ck_main.analysis.walk import Walk, number_in
+from ck_main.analysis.walk import Walk
 from ck_pro.exceptions import InputError
 from ck_pro.trajectory.reading.attempts import (
     Try,
     agent_of,
     final_results,
+    number_in,
     tries_of,
     value_at,
 )

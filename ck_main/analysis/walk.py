@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ck_main.analysis.failures import EVIDENCE_CHARS, Moment, Wanted, add_moment
 from ck_pro.session.observed import observation_text
-from ck_pro.trajectory.reading.attempts import agent_of, status_of, value_at
+from ck_pro.trajectory.reading.attempts import agent_of, number_in, status_of, value_at
 from ck_pro.trajectory.reading.big_json import is_list, plain
 from ck_pro.trajectory.reading.tree import Visit, visits
 
@@ -148,12 +147,6 @@ def _calls(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _error_of(action: Mapping[str, Any]) -> str:
     error = action.get("error")
     return str(error.get("error", "") if isinstance(error, Mapping) else error or "")
-
-
-def number_in(value: Any) -> float | None:
-    """Return a finite number; None for any other value."""
-    usable = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if usable else None
 
 
 def _first(*values: float | None) -> float | None:

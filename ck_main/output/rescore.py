@@ -14,7 +14,7 @@ from ck_main.scoring.scorer import Case
 from ck_main.scoring.scoring import Scoring
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.trajectory.exporting.writers import JsonLinesWriter
-from ck_pro.trajectory.reading.attempts import final_results, value_at
+from ck_pro.trajectory.reading.attempts import final_results, number_in, value_at
 from ck_pro.trajectory.reading.big_json import Pairs, is_list
 from ck_pro.trajectory.reading.sources import Problem, Record, check_inputs, read_records
 
@@ -226,8 +226,8 @@ def _with_scores(row: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str,
 def _count(
     found: Rescored, record: Record, new: Mapping[str, Any], total: Sequence[list[float]]
 ) -> None:
-    before, scored = _number(value_at(record.row, "eval.corr")), new["eval"]
-    after = _number(scored["corr"])
+    before, scored = number_in(value_at(record.row, "eval.corr")), new["eval"]
+    after = number_in(scored["corr"])
     found.rows += 1
     found.before[_kind(before)] += 1
     found.after[_kind(after)] += 1
@@ -243,11 +243,6 @@ def _count(
         if len(found.changes) < _KEPT_CHANGES:
             task_id = str(record.row.get("id") or record.where)
             found.changes.append(Change(task_id, before, after, reason))
-
-
-def _number(value: Any) -> float | None:
-    usable = isinstance(value, int | float) and value - value == 0
-    return float(value) if usable else None
 
 
 def _kind(value: float | None) -> str:

@@ -23,6 +23,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.journal_events import TaskData
 from ck_pro.exceptions import JournalError
+from ck_pro.json_lines import json_line
 from ck_pro.session import AgentSession, sessions_from_events
 from ck_pro.session.rows import SessionRow
 
@@ -111,10 +112,7 @@ def _row_of_events(events: Sequence[JournalEvent]) -> OutputRow:
 
 def row_line(row: OutputRow) -> bytes:
     """Encode a row as a line of the output."""
-    try:
-        return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:  # a lone surrogate in a reply: escape everything
-        return (json.dumps(row) + "\n").encode()
+    return json_line(row)
 
 
 @dataclass(frozen=True)

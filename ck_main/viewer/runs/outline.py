@@ -357,7 +357,7 @@ def _on_unreadable(
     step.title = step.title or first_line(text_of(data.get("error")))
 
 
-def _on_started(
+def _on_function(
     session: SessionOutline, step: StepOutline, event: Any, data: Any, place: Any, time: Any
 ) -> None:
     step.calls += 1
@@ -369,12 +369,6 @@ def _on_call(
     name = text_of(data.get("name"))
     kind = "page" if step.url and name in _PAGE_FUNCTIONS else "call"
     _span(step, kind, name, event, time)
-
-
-def _on_acted(
-    session: SessionOutline, step: StepOutline, event: Any, data: Any, place: Any, time: Any
-) -> None:
-    step.calls += 1
 
 
 def _on_world(
@@ -420,9 +414,9 @@ _STEP_HANDLERS: dict[str, Any] = {
     EventKind.PLAN: _on_reply,
     EventKind.ACTION: _on_reply,
     EventKind.UNREADABLE: _on_unreadable,
-    EventKind.STARTED: _on_started,
+    EventKind.STARTED: _on_function,
     EventKind.CALL: _on_call,
-    EventKind.ACTED: _on_acted,
+    EventKind.ACTED: _on_function,
     EventKind.WORLD: _on_world,
     EventKind.SCREEN: _on_screen,
     EventKind.OBSERVATION: _on_observation,

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ck_pro.exceptions import ContentFiltered, ReplayError
+from ck_pro.json_lines import json_line
 from ck_pro.model.backends.backend import ChatRequest, FilteredReply
 from ck_pro.model.recordings.elements import message_text, normalise, normalise_task
 from ck_pro.model.types import CallContext, Message, Usage
@@ -137,12 +138,7 @@ def key_of(row: Mapping[str, Any]) -> Key:
 
 def line_of(row: Mapping[str, Any]) -> str:
     """Return a line of the file, with its end."""
-    text = json.dumps(row, ensure_ascii=False) + "\n"
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate, as in a truncated reply
-        return json.dumps(row) + "\n"
-    return text
+    return json_line(row).decode()
 
 
 def difference(recorded: str, now: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.journal import is_journal
+from ck_pro.json_lines import json_line
 from ck_pro.trajectory.labels.label import Label, Target
 from ck_pro.trajectory.reading.sources import Problem
 
@@ -120,7 +120,7 @@ class LabelFile:
             InputError: it is too long.
         """
         label = label if label.when else replace(label, when=_now())
-        line = _encoded(label)
+        line = json_line(label.to_line())
         if len(line) > MAX_LINE:
             raise InputError(f"a label has at most {MAX_LINE:,} bytes, this one {len(line):,}")
         try:
@@ -226,14 +226,6 @@ def _parsed(path: Path, number: int, line: bytes) -> Label | Problem | None:
     except InputError as e:
         torn = str(e) == "not JSON" and not line.endswith(b"\n")
         return Problem(where, "incomplete last line" if torn else str(e))
-
-
-def _encoded(label: Label) -> bytes:
-    line = label.to_line()
-    try:
-        return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return f"{json.dumps(line)}\n".encode()
 
 
 def _now() -> str:

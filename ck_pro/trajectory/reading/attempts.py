@@ -10,6 +10,7 @@ A row may lack these keys:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,12 @@ def value_at(row: Any, path: str) -> Any:
         else:
             return None
     return row
+
+
+def number_in(value: Any) -> float | None:
+    """Return a finite number; None for any other value."""
+    usable = isinstance(value, int | float) and math.isfinite(value)
+    return float(value) if usable else None
 
 
 def _score(value: Any, path: str) -> float | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from viewer_client import ViewerClient
 from viewer_pages import (
     Viewer,
     hostile_run,
@@ -68,3 +70,17 @@ def viewer(chromium: Browser, served: LocalApp) -> Iterator[Viewer]:
 def cache_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the search index out of the user's cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def viewers(tmp_path: Path) -> Iterator[Any]:
+    """Open viewers that end with the test."""
+    opened: list[ViewerClient] = []
+
+    def view(*runs: Path) -> ViewerClient:
+        opened.append(ViewerClient(*runs, cache=tmp_path / "cache"))
+        return opened[-1]
+
+    yield view
+    for one in opened:
+        one.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,6 @@ from viewer_client import ViewerClient
 from viewer_runs import PNG, RunWriter, output_with, small_run
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def viewers(tmp_path: Path) -> Iterator[Any]:
-    """Open viewers that end with the test."""
-    opened: list[ViewerClient] = []
-
-    def view(*runs: Path) -> ViewerClient:
-        opened.append(ViewerClient(*runs, cache=tmp_path / "cache"))
-        return opened[-1]
-
-    yield view
-    for one in opened:
-        one.stop()
 
 
 def test_an_output_and_its_folder_are_one_source(tmp_path: Path, viewers: Any) -> None:

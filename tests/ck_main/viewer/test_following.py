@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from viewer_client import ViewerClient
 from viewer_runs import RunWriter, output_with, small_run
 
 from ck_main.viewer.live import Follower
@@ -35,20 +33,6 @@ for i in range(10_000):
     if i == 5:
         print("going", flush=True)
 """
-
-
-@pytest.fixture
-def viewers(tmp_path: Path) -> Iterator[Any]:
-    """Open viewers that end with the test."""
-    opened: list[ViewerClient] = []
-
-    def view(*runs: Path) -> ViewerClient:
-        opened.append(ViewerClient(*runs, cache=tmp_path / "cache"))
-        return opened[-1]
-
-    yield view
-    for one in opened:
-        one.stop()
 
 
 def test_a_run_appears_grows_and_gets_its_row(tmp_path: Path, viewers: Any) -> None:
