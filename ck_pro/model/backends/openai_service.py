@@ -146,6 +146,7 @@ class OpenAIBackend(Backend):
                     f"{self.describe()}: the environment variable {name} is not set; set it, or "
                     "choose another `call_target`"
                 )
+        _connection_errors()  # the SDK fails while another thread imports its HTTP library
         key_name = names[0]
         key = check_key(os.environ[key_name], self.describe())
         if self.azure:
