@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.agent.prompts import check_own_values, copied_example
 from ck_pro.approval import describe
@@ -28,6 +28,9 @@ from ck_pro.model import Reply
 from ck_pro.run.results import result_observation
 from ck_pro.run.run import Run
 from ck_pro.session.goals import parse_progress
+
+if TYPE_CHECKING:
+    from ck_pro.agent.agent import MultiStepAgent
 
 UPDATED = "The plan is updated."
 _UNREADABLE = "Your last plan was unreadable; the previous plan stays: {}"
@@ -103,17 +106,10 @@ def report_unreadable_plan(run: Run, error: ParseError) -> None:
     (run.notices if fused else run.plan_notices).append(_UNREADABLE.format(error))
 
 
-def read_actions(
-    run: Run, reply: Reply, parse_output: Callable[[str], ParsedReply], *, custom: bool
-) -> list[Action]:
+def read_actions(agent: MultiStepAgent, run: Run, reply: Reply) -> list[Action]:
     """Return the actions of a reply and record them, and its plan, in the step.
 
-    Args:
-        run: the run of the agent that sent the prompt.
-        reply: the model's reply.
-        parse_output: the agent's `_parse_output`.
-        custom: whether the agent overrides `_parse_output`; code that only its parser finds then
-            runs unchanged.
+    Code that only the agent's own `_parse_output` finds runs unchanged.
 
     Raises:
         ParseError: the reply has no action in the expected form.
@@ -123,9 +119,9 @@ def read_actions(
     if isinstance(rest, ThinkAction):
         run.record(EventKind.ACTION, ActionData(thought=str(reply), code=""), phase="action")
         return [rest]
-    reply, parsed = rest, parse_output(rest)
+    reply, parsed = rest, agent._parse_output(rest)
     run.record(EventKind.ACTION, parsed, phase="action")
-    if custom and parsed.get("code", "") != parse_thought_code(reply)["code"]:
+    if agent.parses_itself and parsed.get("code", "") != parse_thought_code(reply)["code"]:
         return [_custom_action(parsed)]
     actions = parsed_actions(run, reply)
     for action in actions:
@@ -138,9 +134,7 @@ def read_actions(
     return actions
 
 
-def preview_actions(
-    run: Run, reply: Reply, parse_output: Callable[[str], ParsedReply], *, custom: bool
-) -> list[Action]:
+def preview_actions(agent: MultiStepAgent, run: Run, reply: Reply) -> list[Action]:
     """Return the actions that `read_actions` would return for a reply without a plan.
 
     Nothing is recorded.
@@ -148,8 +142,8 @@ def preview_actions(
     Raises:
         ParseError: the reply has no action in the expected form.
     """
-    parsed = parse_output(reply)
-    if custom and parsed.get("code", "") != parse_thought_code(reply)["code"]:
+    parsed = agent._parse_output(reply)
+    if agent.parses_itself and parsed.get("code", "") != parse_thought_code(reply)["code"]:
         return [_custom_action(parsed)]
     actions = parsed_actions(run, reply)
     if (copied := copied_example(run, reply, actions)) is not None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ck_pro.agent.actions import (
     act_on_environment,
     call_function,
+    read_actions,
 )
 from ck_pro.agent.as_function import agent_definition, bind_agent, call_agent
 from ck_pro.agent.by_hand.reply_guide import AgentReplyGuide
@@ -22,7 +23,7 @@ from ck_pro.agent.run_end import (
     release,
     should_propagate,
 )
-from ck_pro.agent.steps import actions_of, decide_and_act, end_result, forms, next_step, resume_step
+from ck_pro.agent.steps import decide_and_act, end_result, forms, resume_step
 from ck_pro.agent.turns import (
     check_extra_info,
     check_types,
@@ -55,6 +56,7 @@ from ck_pro.events.journal_events import (
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import (
     AwaitingHuman,
+    ConfigError,
     InputError,
     LimitReached,
 )
@@ -319,7 +321,7 @@ class MultiStepAgent(AgentSettings):
                     break
                 if run.history.repeats() >= self.stuck_limit:
                     raise LimitReached("stuck", f"{self.stuck_limit} equal steps in a row")
-                yield next_step(self, run)
+                yield self._next_step(run)
                 if session.run is not run:
                     return  # suspended by the consumer of the steps
             reason, message = normal_stop_reason(session, self.name, limit)
@@ -369,7 +371,7 @@ class MultiStepAgent(AgentSettings):
             kwargs = self.step_prepare(session, session.state)
         extra = self.language.call_kwargs([*run.functions.listed, *forms(self)])
         reply = self._call_model(session, "action", kwargs, **extra)
-        return actions_of(self, run, reply)
+        return read_actions(self, run, reply)
 
     def act(self, session: AgentSession, actions: Sequence[Action]) -> Any:
         """Execute actions: the second half of a step. Return the step's observation."""
@@ -413,7 +415,9 @@ class MultiStepAgent(AgentSettings):
     def step_prepare(self, session: AgentSession, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for this step's templates; subclasses add their observation."""
         values = self._prepare_common_input_kwargs(session, state)
-        self._live(session).pictures.record()
+        run = self._live(session)
+        if run.environment is not None:
+            run.pictures.record()
         return values
 
     def step_action(self, session: AgentSession, action: Action) -> Any:
@@ -421,7 +425,7 @@ class MultiStepAgent(AgentSettings):
         run = run_of(session)
         match action:
             case CodeAction(code=code, note=note):
-                return with_note(note, code_observation(run.run_code(code)))
+                return code_observation(run.run_code(code), note)
             case ToolCall(name=name, arguments=arguments, note=note):
                 return with_note(note, call_function(run, name, arguments, forms(self)))
             case FinishAction(output=output, log=log):
@@ -517,10 +521,19 @@ class MultiStepAgent(AgentSettings):
 
     # --- parts of a step -------------------------------------------------------------------
 
+    def _next_step(self, run: Run) -> Step:
+        """Call `step`; an override that does no step would loop forever."""
+        before, resumes = len(run.session.steps), run.interrupted is not None
+        step = self._take_step(run.session)
+        if len(run.session.steps) == before and not resumes:
+            raise ConfigError(
+                f"{type(self).__name__}.step did no step (it returned {type(step).__name__}): "
+                "call and return super().step(session, state)"
+            )
+        return step
+
     def _take_step(self, session: AgentSession) -> Step:
-        """Call `step`; the questions that it asks the user are those of this run."""
-        with self._live(session).asking():
-            return self.step(session, session.state)
+        return self.step(session, session.state)
 
     # --- start and end of a run ------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ck_pro.model import Reply
 from ck_pro.run.history import shortened
 from ck_pro.run.pictures import picture_parts
 from ck_pro.run.run import Run
-from ck_pro.run.working_folder import files_in, files_text
+from ck_pro.run.working_folder import files_text
 from ck_pro.template import register_template
 
 MATERIAL_RULE = """\
@@ -148,13 +148,15 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         run: the run of the agent.
         state: the progress state.
     """
-    notices, run.notices = [*run.notices, *run.history.notices()], []
-    files = files_in(run.workdir, but={one["name"] for one in run.task_files})
+    shown = run.history.prompt_values()
+    notices, run.notices = [*run.notices, *shown.pop("notices")], []
+    files = run.folder.files(but={one["name"] for one in run.task_files})
     run.functions.notice_files(files)
     short, long = run.definitions
     agent, session = run.agent, run.session
+    planning = agent.active_planning
     continues = run.continued is not None and len(session.steps) <= 1
-    shows_variables = run.history.omits_steps() or continues
+    shows_variables = shown.pop("omits_steps") or continues
     return {
         "agent_name": agent.name,
         "task": session.task,
@@ -168,17 +170,15 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         "functions_long": long,
         "subagent_tool_str_short": short,
         "subagent_tool_str_long": long,
-        **run.history.prompt_values(),
+        **shown,
         "current_step": session.current_step() or {},
         **state_values(state),
-        "plans": agent.active_planning != "off",
-        "planning": agent.active_planning,
+        "plans": planning != "off",
+        "planning": planning,
         "language": agent.language,
         "notices": notices,
         "environment": _environment_text(run),
         "tasks": session.tasks.text() if session.tasks is not None else "",
-        "repeats": run.history.repeats() >= 2,
-        "copied_example": run.history.copied_example(),
         "function_names": run.functions.registry.names,
         "variables": run.run_code.describe_names() if shows_variables else [],
         "imports": ", ".join(agent.importable()),

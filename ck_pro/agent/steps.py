@@ -11,31 +11,17 @@ from typing import TYPE_CHECKING, Any
 from ck_pro.agent.actions import read_actions, record_plan, report_unreadable_plan
 from ck_pro.agent.end_phase import ask_for_result, end_values
 from ck_pro.agent.prompts import state_values
-from ck_pro.events import Action, EventKind
+from ck_pro.events import EventKind
 from ck_pro.events.event_parts import FinalResults
 from ck_pro.events.journal_events import ParsedReply
-from ck_pro.exceptions import ConfigError, ContentFiltered, ParseError
+from ck_pro.exceptions import ContentFiltered, ParseError
 from ck_pro.language import END_FORM, PLAN_FORM, Form
 from ck_pro.model import Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.run import Run
-from ck_pro.session.rows import Step
 
 if TYPE_CHECKING:
     from ck_pro.agent.agent import MultiStepAgent
-
-
-def next_step(agent: MultiStepAgent, run: Run) -> Step:
-    """Call `step`; an override that does no step would loop forever."""
-    session, resumes = run.session, run.interrupted is not None
-    before = len(session.steps)
-    step = agent._take_step(session)
-    if len(session.steps) == before and not resumes:
-        raise ConfigError(
-            f"{type(agent).__name__}.step did no step (it returned {type(step).__name__}): "
-            "call and return super().step(session, state)"
-        )
-    return step
 
 
 def decide_and_act(
@@ -45,7 +31,7 @@ def decide_and_act(
     session = run.session
     try:
         if recorded is not None:
-            actions = actions_of(agent, run, recorded)
+            actions = read_actions(agent, run, recorded)
         else:
             kwargs = prepare_action(agent, run, state)
             actions = agent.decide(session, kwargs)
@@ -66,7 +52,7 @@ def prepare_action(agent: MultiStepAgent, run: Run, state: Mapping[str, Any]) ->
     if due:
         kwargs.update(plan(agent, run, kwargs))
         if run.history.condense():
-            kwargs.update(run.history.prompt_values())
+            kwargs.update(run.history.shown_steps())
     return kwargs
 
 
@@ -97,11 +83,6 @@ def resume_step(agent: MultiStepAgent, run: Run, interrupted: InterruptedSession
         return interrupted.describe_for_model()
     finally:
         functions.stop_replay()
-
-
-def actions_of(agent: MultiStepAgent, run: Run, reply: Reply) -> list[Action]:
-    custom = agent.parses_itself
-    return read_actions(run, reply, agent._parse_output, custom=custom)
 
 
 def forms(agent: MultiStepAgent) -> list[Form]:

@@ -219,11 +219,14 @@ class CodeExecutor:
         self._check_functions()
         if not isinstance(code, str):
             raise ConfigError(f"code must be a str, not {type(code).__name__}")
-        check_seconds("run: timeout", timeout)
+        if timeout is None:
+            timeout = self.timeout
+        else:
+            check_seconds("run: timeout", timeout)
         with self._lock:
             token = _inside.set((*_inside.get(), id(self)))
             try:
-                return self._run(code, self.timeout if timeout is None else timeout, cancel)
+                return self._run(code, timeout, cancel)
             finally:
                 _inside.reset(token)
 

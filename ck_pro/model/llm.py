@@ -255,7 +255,7 @@ def _counted(sent: Sequence[Message], raw: RawReply) -> Usage:
 def _estimated(sent: Sequence[Message], raw: RawReply | None = None) -> Usage:
     if raw is None:
         return Usage(prompt_tokens=estimate_tokens(sent), estimated=True)
-    reasoning = estimate_tokens(raw.reasoning)
+    reasoning = estimate_tokens(raw.reasoning) if raw.reasoning else 0
     calls = estimate_tokens(str(raw.tool_calls)) if raw.tool_calls else 0
     return Usage(
         prompt_tokens=estimate_tokens(sent),

@@ -6,8 +6,9 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from ck_pro.events.event_parts import UsageCounts
 from ck_pro.exceptions import Cancelled
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Usage:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON data."""
         return asdict(self)
+
+    def counts(self) -> UsageCounts:
+        """Return the fields and the sum of tokens, as the journal has them."""
+        return cast(UsageCounts, {**asdict(self), "total_tokens": self.total_tokens})
 
 
 class Reply(str):

@@ -38,10 +38,11 @@ class CodeRunner:
             Cancelled, LimitReached: the code was killed because the run must stop.
         """
         run = self._run
-        if run.budget.remaining_seconds() is not None:  # the limit may kill the code
+        remaining = run.budget.remaining_seconds()
+        if remaining is not None:  # the limit may kill the code
             self.plain_values()
         try:
-            result = self._execute(code)
+            result = self._execute(code, remaining)
         finally:
             run.end_children()
         if result.error is not None:
@@ -56,15 +57,14 @@ class CodeRunner:
         executor = self._start()
         usual, executor.functions = executor.functions, functions
         try:
-            return self._execute(code)
+            return self._execute(code, self._run.budget.remaining_seconds())
         finally:
             executor.functions = usual
 
-    def _execute(self, code: str) -> CodeResult:
-        run, executor = self._run, self._start()
-        remaining = run.budget.remaining_seconds()
+    def _execute(self, code: str, remaining: float | None) -> CodeResult:
+        executor = self._start()
         executor.wall_timeout = WALL_SECONDS if remaining is None else remaining
-        return executor.run(code, cancel=run.cancel_code)
+        return executor.run(code, cancel=self._run.cancel_code)
 
     def run_local_call(self, call: LocalCall) -> str:
         """Run a function that belongs into the worker, for an agent that writes no code.

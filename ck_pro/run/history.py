@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.exceptions import CopiedExample
@@ -54,56 +54,47 @@ class History:
         self._memory = _memory_text(session.info.get("memory"), agent.history_chars)
 
     def prompt_values(self) -> dict[str, Any]:
-        """Return the template values: the steps, and the steps as messages and as text."""
-        messages, starts = self._layout()
+        """Return the template values: the steps (`shown_steps`), and what is notable about them.
+
+        `notices` has lines about repeated or failed steps, `repeats` is whether the last steps form
+        a cycle, `copied_example` is whether the model copied the example of the prompt in any step,
+        and `omits_steps` is whether only traces of some steps are there.
+        """
+        cycle = self._cycle()
         return {
-            "recent_steps": self.steps(),
-            "history": messages,
-            "history_starts": starts,
-            "recent_steps_str": self.text(),
+            **self.shown_steps(cycle),
+            "notices": self._notices(cycle),
+            "repeats": cycle.repeats >= 2,
+            "copied_example": self._copied_example(),
+            "omits_steps": self._first > 0,
         }
 
-    def messages(self) -> list[dict[str, Any]]:
-        """Return the finished steps inside the window as chat messages, oldest first.
+    def shown_steps(self, cycle: Cycle | None = None) -> dict[str, Any]:
+        """Return the steps inside the window: as data, as chat messages, and as one text.
 
-        A cycle of equal steps at the end is not there: a weak model would continue the pattern.
-        `notices` shows it once.
+        A cycle of equal steps at the end is not in the messages: a weak model would continue the
+        pattern. A notice shows it once.
         """
-        return self._layout()[0]
-
-    def _layout(self) -> tuple[list[dict[str, Any]], dict[int, int]]:
-        """Return `messages()`, and the index of each step's first message in them."""
-        first = self._first()
-        before, after = (
-            [{"role": "user", "content": text} for text in part] for part in self._around(first)
-        )
-        messages, starts = before, {}
-        for number in range(first, self._end(first)):
+        end = self._end_of_messages(cycle or self._cycle())
+        first = self._first
+        before, after = self._around(first)
+        messages, starts = _as_messages(before), {}
+        for number in range(first, max(first, end)):
             starts[number] = len(messages)
             messages += self._shown[number]
-        return [*messages, *after], starts
+        return {
+            "recent_steps": self._session.steps[first : len(self._shown)],
+            "history": [*messages, *_as_messages(after)],
+            "history_starts": starts,
+            "recent_steps_str": "\n\n".join([*before, *self._texts[first:], *after]),
+        }
 
-    def _end(self, first: int) -> int:
-        """Return the index after the last step in `messages()`, before a cycle of equal steps."""
-        repeats, period = self._cycle()
-        if repeats < 2:
+    def _end_of_messages(self, cycle: Cycle) -> int:
+        """Return the index after the last step to show as messages, before a cycle."""
+        if cycle.repeats < 2:
             return len(self._shown)
-        done = self._signatures[self._session.turn_start :]
-        end = len(self._shown) - _in_cycle(done, period) - period
-        if self._session.turns:  # the first step of a turn has the user's message
-            end = max(end, self._session.turn_start + 1)
-        return max(end, first)
-
-    def steps(self) -> list[Step]:
-        """Return the finished steps inside the window, oldest first."""
-        first = self._first()
-        return self._session.steps[first : len(self._shown)]
-
-    def text(self) -> str:
-        """Return the finished steps inside the window as one text."""
-        first = self._first()
-        before, after = self._around(first)
-        return "\n\n".join([*before, *self._texts[first:], *after])
+        # the first step of a turn has the user's message
+        return max(len(self._shown) - cycle.steps, cycle.turn_start + bool(self._session.turns))
 
     def _around(self, first: int) -> tuple[list[str], list[str]]:
         """Return the texts before and after the steps from `first` on: memory, traces, message."""
@@ -117,10 +108,6 @@ class History:
         waits = turn is not None and turn["step"] >= len(self._shown)
         return before, [_user_message(turn["text"])] if turn is not None and waits else []
 
-    def omits_steps(self) -> bool:
-        """Whether prompts show only the traces of some steps."""
-        return self._first() > 0
-
     def show_all(self, limit: int | None) -> bool:
         """Show all steps again, until `condense`, if they fit; return whether some were omitted.
 
@@ -129,7 +116,8 @@ class History:
         Args:
             limit: characters for the steps in the model's prompt, if known.
         """
-        if not self._first() or self._agent.recent_steps is not None:
+        self._catch_up()
+        if not self._first or self._agent.recent_steps is not None:
             return False
         most = _END_SHARE * self._agent.history_chars
         return self._window.show_all(most if limit is None else min(most, limit))
@@ -146,9 +134,9 @@ class History:
             self._trace_text = (first, trace_message(self._traces[:first], limit))
         return self._trace_text[1]
 
+    @property
     def _first(self) -> int:
-        """Return the index of the first step inside the window."""
-        self._catch_up()
+        """The index of the first step inside the window."""
         recent = self._agent.recent_steps
         return self._window.first if recent is None else max(0, len(self._shown) - recent)
 
@@ -169,31 +157,26 @@ class History:
         Steps are equal if code, environment and observation are equal. 1 means no repetition; 0
         means no steps.
         """
-        return self._cycle()[0]
+        return self._cycle().repeats
 
-    def _cycle(self) -> tuple[int, int]:
-        """Return how often the last steps repeat, and the length of their cycle in steps."""
+    def _cycle(self) -> Cycle:
         self._catch_up()
-        done = self._signatures[self._session.turn_start :]
-        if not done:
-            return 0, 1
-        periods = range(1, _MAX_PERIOD + 1)
-        repeats = [(_in_cycle(done, period) + period) // period for period in periods]
-        return max(repeats), periods[repeats.index(max(repeats))]
+        turn_start = self._session.turn_start
+        return Cycle.at_end(self._signatures[turn_start:], turn_start)
 
-    def notices(self) -> list[str]:
+    def _notices(self, cycle: Cycle) -> list[str]:
         """Return notices about repeated or failed steps for the next prompt."""
-        same, period = self._cycle()
-        if same >= 2:
-            return [self._repeated(same, period)]
+        if cycle.repeats >= 2:
+            return [self._repeated(cycle)]
         if (count := self._same_code()) >= 4:
             return [f"The last {count} steps ran the same code. Check that they make progress."]
         if (count := self._failed_in_a_row()) >= 3:
             return [f"The last {count} steps failed. Try a smaller step or another approach."]
         return []
 
-    def _repeated(self, same: int, period: int) -> str:
+    def _repeated(self, cycle: Cycle) -> str:
         """Return the notice about a cycle of equal steps, with one pass of it."""
+        same, period = cycle.repeats, cycle.period
         names = self._agent.functions().terminal
         how = f"call {' or '.join(names)} with it" if names else "answer with it"
         steps = [s["action"] for s in self._session.steps[len(self._shown) - period :][:period]]
@@ -207,7 +190,7 @@ class History:
             f"If a result answers the task, {how}. Else do something different."
         )
 
-    def copied_example(self) -> bool:
+    def _copied_example(self) -> bool:
         """Whether the model copied the example of the prompt in any step."""
         return any(s["action"].get("error") == CopiedExample.__name__ for s in self._session.steps)
 
@@ -246,6 +229,38 @@ class History:
                 break
             count += "error" in step["action"]
         return count
+
+
+class Cycle(NamedTuple):
+    """The equal steps at the end of a turn.
+
+    Attributes:
+        repeats: how often the last steps repeat; 1 means no repetition, 0 no steps.
+        period: the number of steps that repeat, up to three.
+        steps: the number of steps from the start of the cycle to the end.
+        turn_start: index of the first step of the turn.
+    """
+
+    repeats: int
+    period: int
+    steps: int
+    turn_start: int
+
+    @classmethod
+    def at_end(cls, done: Sequence[tuple[str, ...]], turn_start: int) -> Cycle:
+        """Return the cycle with the most repeats, of these the shortest one.
+
+        Args:
+            done: the signatures of the turn's finished steps.
+            turn_start: index of the first of them.
+        """
+        if not done:
+            return cls(0, 1, 0, turn_start)
+        found = []
+        for period in range(1, _MAX_PERIOD + 1):
+            steps = _in_cycle(done, period) + period
+            found.append(cls(steps // period, period, steps, turn_start))
+        return max(found, key=lambda cycle: cycle.repeats)
 
 
 class Window:
@@ -305,6 +320,10 @@ def shortened(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters omitted ...]\n{text[-half:]}"
+
+
+def _as_messages(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": text} for text in texts]
 
 
 def _in_cycle(done: Sequence[tuple[str, ...]], period: int) -> int:

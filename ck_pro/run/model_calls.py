@@ -6,15 +6,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from operator import add, itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ck_pro.events import EventKind
-from ck_pro.events.event_parts import UsageCounts
 from ck_pro.events.journal_events import ModelCallData, ModelFailedData
 from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt, text_of
-from ck_pro.model import LLM, CallContext, Reply, Usage
+from ck_pro.model import LLM, CallContext, Reply
 from ck_pro.model.backends.backend import FilteredReply
 from ck_pro.model.llm import ensure_reply
 from ck_pro.model.types import ReplyGuide
@@ -61,7 +60,6 @@ class ModelCaller:
             ModelError, LimitReached, Cancelled: see `LLM`.
         """
         run = self._run
-        run.check()
         prompt = messages if isinstance(messages, Prompt) else Prompt(messages)
         run.emit(ProgressKind.MODEL_STARTED, phase=phase)
         if phase == "action" and self._edited_reply:
@@ -101,7 +99,7 @@ class ModelCaller:
         data = ModelCallData(
             model=reply.model,
             params=jsonable(reply.params),
-            usage=_usage_counts(reply.usage),
+            usage=reply.usage.counts(),
             attempts=reply.attempts,
             finish_reason=reply.finish_reason,
             cost=reply.cost,
@@ -124,12 +122,8 @@ def _failed_call(error: ModelError) -> ModelFailedData:
     """Describe a failed call, with its usage if it was billed, for the budget of a resumed run."""
     data = ModelFailedData(error=f"{type(error).__name__}: {error}")
     if isinstance(error, FilteredReply) and error.usage is not None:
-        data["usage"], data["cost"] = _usage_counts(error.usage), error.cost
+        data["usage"], data["cost"] = error.usage.counts(), error.cost
     return data
-
-
-def _usage_counts(usage: Usage) -> UsageCounts:
-    return cast(UsageCounts, {**usage.to_dict(), "total_tokens": usage.total_tokens})
 
 
 # --- prefix cache ------------------------------------------------------------------------

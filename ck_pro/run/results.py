@@ -118,10 +118,14 @@ def result_observation(result: Any) -> Any:
     return result.reference() if isinstance(result, AgentResult) else str(result)
 
 
-def code_observation(result: CodeResult) -> Any:
+def code_observation(result: CodeResult, note: str = "") -> Any:
     """Return the observation of a code action.
 
     Lines that functions added stand where they happened, unless the code printed them.
+
+    Args:
+        result: the result of the code.
+        note: a note on the reply that contains the code; see `with_note`.
 
     Returns:
         Text; or the reference to a sub-agent's result, if the code printed only that; or a list of
@@ -138,8 +142,8 @@ def code_observation(result: CodeResult) -> Any:
     if tail:
         append_part(entries, f"\n{tail}" if entries else tail)
     if not entries:
-        return NO_OUTPUT
-    return entries[0] if len(entries) == 1 else entries
+        return with_note(note, NO_OUTPUT)
+    return with_note(note, entries[0] if len(entries) == 1 else entries)
 
 
 def _with_lines(pieces: Sequence[Any], tail: str) -> list[Any]:

@@ -426,7 +426,6 @@ class Run:
         """
         if self.environment is None:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
-        self.check()
         journaled = JournaledEnvironment(self.environment, self.functions)
         with self.asking():
             observation = Guard(journaled, self.approver).execute(action)

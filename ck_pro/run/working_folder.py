@@ -70,6 +70,20 @@ class WorkingFolder:
             self._snapshots = FileSnapshots(self.path, journal.put_blob, limit, resumed=resumed)
         return self._snapshots.take()
 
+    def files(self, but: Collection[str] = ()) -> list[str]:
+        """Return the relative paths of the files in the folder, sorted; at most 50.
+
+        It reads at most 2,000 entries, to limit the cost of large trees.
+        """
+        files = (name for name in _files(self.path) if name not in but)
+        found = list(itertools.islice(files, _MAX_READ))
+        whole = next(files, None) is None
+        found.sort()
+        extra = len(found) - _MAX_FILES
+        if extra <= 0:
+            return found
+        return [*found[:_MAX_FILES], f"(and {extra}{'' if whole else ' or'} more)"]
+
     def close(self) -> None:
         """Remove a temporary folder."""
         if self._remove_temporary is not None:
@@ -153,21 +167,6 @@ def files_text(files: Sequence[TaskFile]) -> str:
         return ""
     lines = [f"{shown_name(f['name'])} ({f['kind']}, {size_text(f['size'])})" for f in files]
     return "# Files of the task, in the working directory\n" + fenced("\n".join(lines))
-
-
-def files_in(folder: Path, but: Collection[str] = ()) -> list[str]:
-    """Return the relative paths of the files in a working directory, sorted; at most 50.
-
-    It reads at most 2,000 entries, to limit the cost of large trees.
-    """
-    files = (name for name in _files(folder) if name not in but)
-    found = list(itertools.islice(files, _MAX_READ))
-    whole = next(files, None) is None
-    found.sort()
-    extra = len(found) - _MAX_FILES
-    if extra <= 0:
-        return found
-    return [*found[:_MAX_FILES], f"(and {extra}{'' if whole else ' or'} more)"]
 
 
 def _files(folder: Path) -> Iterator[str]:

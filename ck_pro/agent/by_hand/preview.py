@@ -52,8 +52,7 @@ class Preview:
         parts, rest = self._split(reply)
         if rest is None:
             return parts
-        agent = self._agent
-        actions = preview_actions(self._run, rest, agent._parse_output, custom=agent.parses_itself)
+        actions = preview_actions(self._agent, self._run, rest)
         return [*parts, *(part for action in actions for part in self._action(action))]
 
     def _split(self, reply: Reply) -> tuple[Parts, Reply | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ck_pro.run.history import Window, shortened
-from ck_pro.run.working_folder import files_in
+from ck_pro.run.working_folder import WorkingFolder
 from ck_pro.session.observed import combine_observations, observation_text
 
 
@@ -45,12 +45,13 @@ def test_long_observations_lose_their_middle() -> None:
 
 
 def test_prompts_list_files_and_large_trees_are_not_walked(tmp_path: Path) -> None:
-    assert files_in(tmp_path / "none") == []
+    folder = WorkingFolder(tmp_path)
+    assert folder.files() == []
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "x.txt").write_text("x")
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert files_in(tmp_path) == ["a.txt", "b/x.txt"]
+    assert folder.files() == ["a.txt", "b/x.txt"]
     for n in range(60):
         (tmp_path / "b" / f"n{n:03}").write_text("")
-    assert files_in(tmp_path)[-1] == "(and 12 more)" and len(files_in(tmp_path)) == 51
+    assert folder.files()[-1] == "(and 12 more)" and len(folder.files()) == 51
