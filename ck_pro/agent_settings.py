@@ -16,7 +16,7 @@ from ck_pro.environment import Environment
 from ck_pro.exceptions import ConfigError
 from ck_pro.executor.isolation import required_layers
 from ck_pro.executor.visible_paths import check_readable
-from ck_pro.language import AgentLanguage, CodeLanguage, language_named
+from ck_pro.language import PLAN_FORM, AgentLanguage, CodeLanguage, Form, language_named
 from ck_pro.model import LLM
 from ck_pro.session import PHASES
 from ck_pro.session.goals import Goal
@@ -203,6 +203,14 @@ class AgentSettings(KwargsInitializable):
     def active_planning(self) -> str:
         """`planning`; "off" for an agent without a template for the phase "plan"."""
         return self.planning if self.templates.get("plan") else "off"
+
+    @property
+    def forms(self) -> list[Form]:
+        """The forms that the model may fill in beside calling functions: the plan, if it plans.
+
+        All prompts of a run except the last one offer them, because services put them first.
+        """
+        return [PLAN_FORM] if self.active_planning != "off" else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON-able values, with the names of language and approver."""

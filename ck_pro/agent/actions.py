@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.agent.prompts import check_own_values, copied_example
@@ -22,7 +22,7 @@ from ck_pro.events.journal_events import ActionData, ErrorData, ParsedReply, Pla
 from ck_pro.exceptions import AnswerNeeded, ParseError, ends_run, error_text
 from ck_pro.executor import LocalCall, outside_calls
 from ck_pro.executor.extract import extract_code
-from ck_pro.language import AgentLanguage, Form, parse_literal, parse_thought_code
+from ck_pro.language import AgentLanguage, parse_literal, parse_thought_code
 from ck_pro.language.text_calls import named_call
 from ck_pro.model import Reply
 from ck_pro.run.results import result_observation
@@ -182,22 +182,19 @@ def _as_answer(run: Run, action: Action) -> Action:
     return FinishAction(output=action.content)
 
 
-def call_function(
-    run: Run, name: str, arguments: Mapping[str, Any], forms: Sequence[Form] = ()
-) -> Any:
+def call_function(run: Run, name: str, arguments: Mapping[str, Any]) -> Any:
     """Call a function, or fill in the plan, for a model that writes no code.
 
     Args:
         run: the run.
         name: name of the function or form.
         arguments: its arguments.
-        forms: forms that the model may fill in.
 
     Returns:
         The result or the error, as part of an observation.
     """
     functions = run.functions.by_name
-    if name not in functions and name in [form.name for form in forms]:
+    if name not in functions and name in [form.name for form in run.agent.forms]:
         try:
             return record_plan(run, arguments) or UPDATED
         except ParseError as e:

@@ -23,7 +23,7 @@ from ck_pro.agent.run_end import (
     release,
     should_propagate,
 )
-from ck_pro.agent.steps import decide_and_act, end_result, forms, resume_step
+from ck_pro.agent.steps import decide_and_act, end_result, resume_step
 from ck_pro.agent.turns import (
     check_extra_info,
     check_types,
@@ -369,7 +369,7 @@ class MultiStepAgent(AgentSettings):
         if kwargs is None:
             run.history.condense()
             kwargs = self.step_prepare(session, session.state)
-        extra = self.language.call_kwargs([*run.functions.listed, *forms(self)])
+        extra = self.language.call_kwargs(run.functions.offered)
         reply = self._call_model(session, "action", kwargs, **extra)
         return read_actions(self, run, reply)
 
@@ -427,7 +427,7 @@ class MultiStepAgent(AgentSettings):
             case CodeAction(code=code, note=note):
                 return code_observation(run.run_code(code), note)
             case ToolCall(name=name, arguments=arguments, note=note):
-                return with_note(note, call_function(run, name, arguments, forms(self)))
+                return with_note(note, call_function(run, name, arguments))
             case FinishAction(output=output, log=log):
                 run.record(EventKind.FINISH, FinishData(output=output, log=log))
                 return output

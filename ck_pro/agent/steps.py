@@ -15,7 +15,7 @@ from ck_pro.events import EventKind
 from ck_pro.events.event_parts import FinalResults
 from ck_pro.events.journal_events import ParsedReply
 from ck_pro.exceptions import ContentFiltered, ParseError
-from ck_pro.language import END_FORM, PLAN_FORM, Form
+from ck_pro.language import END_FORM, PLAN_FORM
 from ck_pro.model import Reply
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.run import Run
@@ -85,17 +85,11 @@ def resume_step(agent: MultiStepAgent, run: Run, interrupted: InterruptedSession
         functions.stop_replay()
 
 
-def forms(agent: MultiStepAgent) -> list[Form]:
-    """Return the forms beside the functions: equal in all prompts of a run except the last,
-    because services put the functions first."""
-    return [PLAN_FORM] if agent.active_planning != "off" else []
-
-
 def plan(agent: MultiStepAgent, run: Run, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Run the plan phase; return the template values that it changed."""
     notices, run.plan_notices = run.plan_notices, []
     kwargs = {**kwargs, "notices": [*notices, *kwargs["notices"]]}
-    extra = agent.language.call_kwargs([*run.functions.listed, *forms(agent)])
+    extra = agent.language.call_kwargs(run.functions.offered)
     reply = agent._call_model(run.session, "plan", kwargs, model=agent.plan_model, **extra)
     run.record(EventKind.PLAN, agent._parse_output(reply), phase="plan")
     try:

@@ -89,6 +89,11 @@ class ExposedFunctions:
         """The functions that a request offers; those for files only where documents are."""
         return self.registry if self._run.task_files or self._has_documents else self.defined
 
+    @property
+    def offered(self) -> list[Any]:
+        """The functions and forms of a request, for a model that acts by function calls."""
+        return [*self.listed, *self._run.agent.forms]
+
     def notice_files(self, files: Iterable[str]) -> None:
         """Offer the functions for files from now on if a document is among these files."""
         self._has_documents = self._has_documents or any(map(is_document, files))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.agent.actions import preview_actions
-from ck_pro.agent.steps import forms
 from ck_pro.approval import describe
 from ck_pro.events import Action, CodeAction, FinishAction, ToolCall
 from ck_pro.exceptions import ParseError
@@ -89,7 +88,7 @@ class Preview:
             return [*_code(action.code), *_notes(action.note)]
         if isinstance(action, ToolCall):
             known = {f.name for f in self._run.functions.registry}
-            known |= {form.name for form in forms(self._agent)}
+            known |= {form.name for form in self._agent.forms}
             if action.name not in known:
                 text = f"Error: no function {action.name!r}; known are: {', '.join(sorted(known))}"
                 return [_part("error", text)]

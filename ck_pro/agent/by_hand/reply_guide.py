@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.agent.by_hand.preview import Preview
-from ck_pro.agent.steps import forms
 from ck_pro.exceptions import ParseError
 from ck_pro.language import END_FORM, PLAN_FORM, Form, parse_literal
 from ck_pro.model import RawReply, Reply
@@ -49,10 +48,9 @@ class AgentReplyGuide:
     def _functions(self) -> list[dict[str, Any]]:
         if self._phase != "action":
             return [_function(self._data_form)] if self._data_form is not None else []
-        listed = [*self._run.functions.listed]
-        if self._agent.language.form == "calls":
-            listed += forms(self._agent)
-        return [_function(one) for one in listed]
+        calls = self._agent.language.form == "calls"
+        functions = self._run.functions
+        return [_function(one) for one in (functions.offered if calls else functions.listed)]
 
     def compose(self, parts: Mapping[str, str]) -> RawReply:
         """See `ReplyGuide`."""
