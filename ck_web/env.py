@@ -27,8 +27,9 @@ from ck_web.browser.browser import Browser
 from ck_web.browser.client import LEAN, RequestRefused, Sandbox
 from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.browser.site_secrets import allowed_names
+from ck_web.browser.viewing import step_picture
 from ck_web.page.notices import page_notices
-from ck_web.page.page_text import server_messages
+from ck_web.page.page_text import describe_element, server_messages
 from ck_web.page.state import WebState
 
 _NEW_BROWSER = (
@@ -102,8 +103,8 @@ class WebEnv(Environment):
     def observe(self) -> BrowserObservation | ComputerObservation:
         """Return the current page as the model reads it, with what happened since the last call."""
         browser = self._browser
-        with self._lock, browser.explain_errors():
-            browser.lease.check()
+        with self._lock:
+            browser.check_lease()
             before = browser.state
             browser.refresh()
             if browser.banners.answer_late(before):
@@ -137,7 +138,7 @@ class WebEnv(Environment):
             name = action.name if isinstance(action, BrowserAction) else action.kind
             return ErrorObservation(text=f"a browser cannot do a '{name}' action"), ""
         declared, browser = ACTIONS[action.name], self._browser
-        with self._lock, browser.explain_errors():
+        with self._lock:
             state, failure = browser.state, ""
             browser.state = replace(state, curr_step=state.curr_step + 1, error_message="")
             try:
@@ -146,7 +147,8 @@ class WebEnv(Environment):
             except (RequestRefused, ToolError) as e:
                 failure = browser.failure(e)
                 browser.unchanged += 1
-            named = declared.describe(action, partial(browser.describe_element, state=state))
+            tree = state.current_accessibility_tree
+            named = declared.describe(action, partial(describe_element, tree, browser.named))
             browser.state = replace(browser.state, action_string=named, error_message=failure)
             if failure:
                 report = f"{named} failed: {failure}"
@@ -226,7 +228,7 @@ class WebEnv(Environment):
         Raises:
             BrowserServerError: the server or the browser failed.
         """
-        with self._lock, self._browser.explain_errors():
+        with self._lock:
             self._browser.apply(self._browser.observe(LEAN))
             return list(self._browser.state.downloaded_file_path)
 
@@ -248,7 +250,7 @@ class WebEnv(Environment):
         """Return the action with its current target and the page's URL, for approvers."""
         if not isinstance(action, BrowserAction) or action.name not in ACTIONS:
             return action
-        with self._lock, self._browser.explain_errors():
+        with self._lock:
             return self._browser.describe_target(action)
 
     def picture(self, action: Action | None = None) -> PictureData | None:
@@ -263,7 +265,7 @@ class WebEnv(Environment):
         else:
             action = None
         with self._lock:
-            return self._browser.picture(action)
+            return step_picture(self._browser, action)
 
     def stop(self) -> None:
         """Close the browser, and release a server that this process started.

@@ -14,7 +14,7 @@ from ck_pro.exceptions import ToolError
 from ck_pro.run_context import RunContext
 from ck_pro.tool import Tool
 from ck_pro.tools.human import AskHumanTool
-from ck_web.actions import ACTIONS, WebAction, parse_action
+from ck_web.actions import ACTIONS, WebAction
 from ck_web.actions.elements import UploadToPage
 
 
@@ -54,15 +54,16 @@ class WebTool(Tool):
 
     def bind(self, run: RunContext) -> Callable[..., Any]:
         """Return the function for the code of one run: it acts and returns one line."""
-        write = self._declared[self.name].write
-        returns_data = self._declared[self.name].returns_data
+        declared = self._declared[self.name]
+        write = declared.write
 
         @functools.wraps(write)
         def act(*args: Any, **kwargs: Any) -> Any:
-            result = run.act(parse_action(write(*args, **kwargs)))
+            _, _, written = write(*args, **kwargs).partition(" ")
+            result = run.act(declared.parse(written))
             if isinstance(result, ErrorObservation):
                 raise ToolError(result.text)
-            return json.loads(result.text) if returns_data else result.text
+            return json.loads(result.text) if declared.returns_data else result.text
 
         act.__name__ = self.name
         return act

@@ -47,9 +47,13 @@ class ActionTarget(Protocol):
         marks: bool | None = None,
         region: Sequence[float] | None = None,
     ) -> str:
-        """Turn screenshots and their marks on or off, save one to `path` if given; return one line.
+        """Turn screenshots of observations on or off; save an image of the page; return one line.
 
-        The next one shows only `region` (x, y, width, height), if given.
+        Args:
+            shown: whether observations have a screenshot.
+            path: of the image, in the working directory; "" saves none.
+            marks: whether elements are marked; None for the setting.
+            region: x, y, width and height of the part that the next screenshot shows enlarged.
         """
         ...
 

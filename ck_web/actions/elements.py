@@ -291,6 +291,8 @@ class Upload(_Upload):
 class UploadToPage(_Upload):
     """Upload a file of the working directory (or a list), after a click opened a file chooser."""
 
+    name = "upload"
+
     def write(self, path: str | list[str]) -> str:
         return f"upload {' '.join(json_text(p) for p in _as_list(path))}"
 

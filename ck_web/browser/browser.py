@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from ck_pro.events import BrowserAction
-from ck_pro.events.journal_events import PictureData
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_pro.files.kinds import is_document
 from ck_web.actions import ACTIONS
@@ -25,9 +24,9 @@ from ck_web.browser.downloads import Downloads
 from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
 from ck_web.browser.screenshots import Screenshots
-from ck_web.page.changes import FieldValues, field_values, lost_values, page_change
+from ck_web.page.changes import FormMemory, page_change
 from ck_web.page.notices import mostly_visual
-from ck_web.page.page_text import lines_of, one_line
+from ck_web.page.page_text import find_line, lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url
 from web_server.contract import Observation, ObserveOptions, PerformAction
 
@@ -35,7 +34,6 @@ _log = logging.getLogger(__name__)
 _MESSAGE_LENGTH = 300
 _WEB_URL = re.compile(r"https?://", re.IGNORECASE)
 _MAX_UNCHANGED = 3
-_MAX_REMEMBERED = 20
 _EXIT_SECONDS = 1.0  # how long to wait for the exit code of a server that does not reply
 _NO_TARGET = "nothing"
 """The target of an action whose element is not on the page, for approvers."""
@@ -68,6 +66,7 @@ class Browser:
         state: its last known state.
         pending: what happened since the last observation, one line each.
         unchanged: how many actions in a row had no effect.
+        named: lines of the elements that the last request named.
         screenshots: when observations have a screenshot, and of what.
         reconnected: whether it is the suspended browser.
 
@@ -95,13 +94,13 @@ class Browser:
         self.unchanged = 0
         self.screenshots = Screenshots(config, pictures)
         self.lease = BrowserLease(config, keep_after_exit, setting)
-        self.downloads = Downloads(workdir, lambda path: self.lease.client.get_file(path))
+        self.downloads = Downloads(workdir, self._download)
         self.banners = BannerPolicy(self, config.cookie_banners, approve)
         self._opened_page = False
         self._failure = ""  # of the last navigation
         self._data: Any = None  # of the reply to the last action
-        self._named: dict[str, str] = {}  # lines of the elements that the last request named
-        self._field_values: dict[str, FieldValues] = {}  # of pages that were left, by URL
+        self.named: dict[str, str] = {}
+        self._forms = FormMemory()
         self._acted = ""  # line of the element of the last request, if it is out of view
         try:
             self.reconnected = suspended is not None and self._reconnect(suspended)
@@ -114,7 +113,7 @@ class Browser:
     # --- the lease -------------------------------------------------------------------------
 
     @contextmanager
-    def explain_errors(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         """Give the cause if the lease ended, or if a server that this process started exited.
 
         Raises:
@@ -138,6 +137,11 @@ class Browser:
                 raise
             raise BrowserServerError(f"the browser server exited: {ended}") from e
 
+    def check_lease(self) -> None:
+        """Renew the lease if it ends within a minute; see `BrowserLease.check`."""
+        with self._explain_errors():
+            self.lease.check()
+
     def suspend(self, after_exit: bool = True) -> dict[str, Any] | None:
         """Disconnect without closing the browser; see `BrowserLease.suspend`."""
         suspended = self.lease.suspend(after_exit)
@@ -159,19 +163,20 @@ class Browser:
         self.lease.close()
 
     def _open(self) -> None:
-        with self.explain_errors():
+        with self._explain_errors():
             self.lease.open()
-            client, sandbox = self.lease.client, self.lease.sandbox
-            assert sandbox is not None
-            self.screenshots.set_scale(sandbox.features)
-            if self.config.sandbox_id and self._open_current(sandbox.id):
-                return
-            page_id, seen = client.open_page(sandbox.id, self.state.target_url)
-            self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
-            seen = seen or self.observe(LEAN)
-            if seen.refused:
-                raise PageRefused(self._refusal(seen))
-            self.apply(seen)
+        sandbox = self.lease.sandbox
+        assert sandbox is not None
+        self.screenshots.set_scale(sandbox.features)
+        if self.config.sandbox_id and self._open_current(sandbox.id):
+            return
+        with self._explain_errors():
+            page_id, first = self.lease.client.open_page(sandbox.id, self.state.target_url)
+        self.state = replace(self.state, browser_id=sandbox.id, page_id=page_id)
+        seen = first or self.observe(LEAN)
+        if seen.refused:
+            raise PageRefused(self.lease.refusal(seen.refused))
+        self.apply(seen)
 
     def _open_current(self, browser_id: str) -> bool:
         """Use the current page of a browser that another program leased.
@@ -211,14 +216,16 @@ class Browser:
         self.apply(seen)
         return True
 
-    def _refusal(self, seen: Observation) -> str:
-        return self.lease.refusal(str(seen.refused.get("place")), bool(seen.refused.get("private")))
-
     # --- observing -------------------------------------------------------------------------
 
     def observe(self, options: ObserveOptions) -> Observation:
         """Observe the page. `apply` makes the observation the state."""
-        return self.lease.client.observe(self.state.browser_id, self.state.page_id, options)
+        with self._explain_errors():
+            return self.lease.client.observe(self.state.browser_id, self.state.page_id, options)
+
+    def _download(self, path: str) -> bytes:
+        with self._explain_errors():
+            return self.lease.client.get_file(path)
 
     def apply(self, seen: Observation) -> None:
         """Make an observation the state, and copy new downloads."""
@@ -226,7 +233,7 @@ class Browser:
             lines = [one_line(line, _MESSAGE_LENGTH) for line in (*seen.events, *seen.dialogs)]
             self.pending += dict.fromkeys(lines)
         if seen.refused and seen.refused.get("private"):
-            refusal = self._refusal(seen)
+            refusal = self.lease.refusal(seen.refused)
             if not self._opened_page:
                 raise PageRefused(refusal)
             _warn_once(refusal)
@@ -256,22 +263,18 @@ class Browser:
         automatic = self.screenshots.mode == "auto" and not pictured
         with_picture = self.screenshots.options(self.state.step_url)
         seen = self.observe(with_picture if pictured else _WITH_ELEMENTS if automatic else LEAN)
-        if automatic and self._needs_picture(seen):
-            pictured, first = True, seen
+        if automatic and (
+            self.without_effect or mostly_visual(seen.yaml, seen.elements, seen.viewport)
+        ):
+            pictured, events, dialogs = True, seen.events, seen.dialogs
             seen = self.observe(with_picture)
-            happened = {
-                "events": first.events + seen.events,
-                "dialogs": first.dialogs + seen.dialogs,
-            }
+            happened = {"events": events + seen.events, "dialogs": dialogs + seen.dialogs}
             seen = seen.model_copy(update=happened)
         self.apply(seen)
         if pictured:
             self.screenshots.record(seen.url)
         else:  # older servers always send one
             self.state = replace(self.state, boxed_screenshot="")
-
-    def _needs_picture(self, seen: Observation) -> bool:
-        return self.without_effect or mostly_visual(seen.yaml, seen.elements, seen.viewport)
 
     @property
     def without_effect(self) -> bool:
@@ -294,12 +297,15 @@ class Browser:
         stayed = True if message.endswith(_SAME_DOCUMENT) else None
         if _OTHER_DOCUMENT in message:
             stayed = False
-        target = self._id_of(action.target)
+        acted = self.named.get(action.target, f"[{action.target}]")
+        target = acted[1 : acted.find("]")]  # the action may have named it by role and name
         change = page_change(before, self.state, url, stayed, target, self._acted)
         if declared.expects_change:
             self.unchanged = 0 if change.text else self.unchanged + 1
-        lost = self._lost_values(before, action.name) if change.is_other_page else ""
+        lost = ""
         if change.is_other_page:
+            returns = action.name in ("goback", "goforward")
+            lost = self._forms.leave(before, self.state, returns)
             # the action itself may have opened a banner that appears later
             self.banners.answer()
         pending, self.pending = self.pending[known:], self.pending[:known]
@@ -310,20 +316,10 @@ class Browser:
             return "; ".join(filter(None, [self._failure, change.details, lost, *others]))
         if not change.text:
             return _message(message, pending)
-        done = one_line(message.removesuffix(_SAME_DOCUMENT), _MESSAGE_LENGTH)
-        first = done if declared.keeps_message else ""
+        first = ""
+        if declared.keeps_message:
+            first = one_line(message.removesuffix(_SAME_DOCUMENT), _MESSAGE_LENGTH)
         return "; ".join(filter(None, [first, change.text, lost, *pending]))
-
-    def _lost_values(self, before: WebState, action: str) -> str:
-        """Remember the fields of the page that was left; after going back, report lost values."""
-        known = self._field_values.pop(self.state.step_url, {})
-        if values := field_values(before.current_accessibility_tree):
-            self._field_values[before.step_url] = values
-            for url in list(self._field_values)[:-_MAX_REMEMBERED]:
-                del self._field_values[url]
-        if action not in ("goback", "goforward"):
-            return ""
-        return lost_values(known, self.state.current_accessibility_tree)
 
     def ask(self, action: BrowserAction) -> Any:
         """Send an action to the server; return the data of its reply.
@@ -347,10 +343,12 @@ class Browser:
         paths = action.arguments.get("paths")
         files = upload_files(self.workdir, paths) if paths else []
         options = None if ACTIONS[action.name].reads_only else LEAN
-        reply = self.lease.client.perform(self._request(action, files), options)
-        message, seen, self._named, self._data, self._acted = reply
-        if unseen := lines_of(self._acted):
-            self._named.setdefault(action.target, str(replace(unseen[0], states="")))
+        request = self.request(action, files)
+        with self._explain_errors():
+            reply = self.lease.client.perform(request, options)
+        message, seen, self.named, self._data, self._acted = reply
+        if self._acted and (unseen := lines_of(self._acted)):
+            self.named.setdefault(action.target, str(replace(unseen[0], states="")))
         if options is not None:
             self.apply(seen or self.observe(options))
         return message
@@ -374,8 +372,9 @@ class Browser:
             reads = f"; read_document({path!r}) reads it" if is_document(path) else ""
             return f"saved as {path!r}{reads}"
         check_writable(self.workdir, local)
-        request = self._request(BrowserAction(name="save", value=remote.strip()))
-        message, seen, *_ = self.lease.client.perform(request, LEAN)
+        request = self.request(BrowserAction(name="save", value=remote.strip()))
+        with self._explain_errors():
+            message, seen, *_ = self.lease.client.perform(request, LEAN)
         seen = seen or self.observe(LEAN)
         written = self.downloads.save_new(seen, local)
         self.apply(seen)
@@ -388,14 +387,7 @@ class Browser:
         marks: bool | None = None,
         region: Sequence[float] | None = None,
     ) -> str:
-        """Turn screenshots of observations on or off; save an image of the page to `path`.
-
-        Args:
-            shown: whether observations have a screenshot.
-            path: in the working directory; "" saves none.
-            marks: whether elements are marked; None for the setting.
-            region: x, y, width and height of the part that the next screenshot shows enlarged.
-        """
+        """See `ActionTarget.set_screenshots`."""
         self.state = replace(self.state, curr_screenshot_mode=shown)
         self.screenshots.choose(marks, region)
         result = f"screenshots are {'on' if shown else 'off'} from the next observation on"
@@ -403,36 +395,9 @@ class Browser:
             result = "this run shows no screenshots"
         if not path:
             return result
-        image = self.lease.client.take_screenshot(self.state.browser_id, self.state.page_id)
+        with self._explain_errors():
+            image = self.lease.client.take_screenshot(self.state.browser_id, self.state.page_id)
         return f"{result}; the page was saved as {write_inside(self.workdir, path, image)!r}"
-
-    def picture(self, action: BrowserAction | None = None) -> PictureData | None:
-        """Return a small picture of the page, for people.
-
-        Args:
-            action: the action that follows, for `targets`.
-
-        Raises:
-            BrowserServerError: the server took none.
-        """
-        sandbox = self.lease.sandbox
-        if sandbox is None or "stepPictures" not in sandbox.features:
-            return None
-        request = PerformAction(browserId=self.state.browser_id, pageId=self.state.page_id)
-        if action is not None:
-            with suppress(ToolError):  # the action itself will report the invalid value
-                request = self._request(action)
-        taken = self.lease.client.take_picture(request)
-        if not taken.image:
-            return None
-        return PictureData(
-            image=f"data:image/webp;base64,{taken.image}",
-            width=taken.width,
-            height=taken.height,
-            url=taken.url,
-            elements=taken.elements,
-            targets=taken.targets,
-        )
 
     def failure(self, error: RequestRefused | ToolError) -> str:
         """Return the reason of a failed action for the model.
@@ -467,7 +432,8 @@ class Browser:
                 "approver needs; update it, or leave web_env.server_url empty"
             )
         try:
-            found = self.lease.client.describe_action(self._request(action))
+            with self._explain_errors():
+                found = self.lease.client.describe_action(self.request(action))
         except RequestRefused as e:
             if not e.is_action_failure:
                 raise
@@ -485,36 +451,10 @@ class Browser:
         ids = {}
         for name, line in named_lines(found).items():
             ids[name] = line[1 : line.find("]")]
-            self._named[ids[name]] = line
+            self.named[ids[name]] = line
         return ids
 
-    def _id_of(self, target: str) -> str:
-        """Return the id of a target, which the last action may have named by role and name."""
-        line = self._named.get(target, "")
-        return line[1 : line.find("]")] if line else target
-
-    def describe_element(self, target: str, state: WebState) -> str:
-        """Return an element as a report shows it: `[3] button 'Search'`.
-
-        Args:
-            target: its id, or the role and name that an action gave.
-            state: of the page before the action.
-        """
-        return state.describe_element(target) or self._named.get(target, f"[{target}]")
-
-    def _on_page(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a request with points of the page instead of the screenshot's."""
-        scale = self.screenshots.scale
-        if scale == 1:
-            return fields
-        for name in ("x", "y", "deltaX", "deltaY"):
-            if fields.get(name) is not None:
-                fields[name] = fields[name] / scale
-        if path := fields.get("path"):
-            fields["path"] = [{"x": p["x"] / scale, "y": p["y"] / scale} for p in path]
-        return fields
-
-    def _request(
+    def request(
         self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()
     ) -> PerformAction:
         """Return the request for an action.
@@ -523,11 +463,14 @@ class Browser:
             ToolError: a value cannot be used, such as a text that is too long.
         """
         state = self.state
-        fields = self._on_page(ACTIONS[action.name].request_fields(action))
+        fields = ACTIONS[action.name].request_fields(action)
+        if self.screenshots.scale != 1:
+            self.screenshots.map_to_page(fields)
         fields.update(browserId=state.browser_id, pageId=state.page_id)
         if action.target:
-            role, name = state.element(action.target)
-            fields.update(targetElementType=role, targetElementName=name)
+            line = find_line(state.current_accessibility_tree, action.target)
+            if line is not None:
+                fields.update(targetElementType=line.role, targetElementName=line.name)
         if files:
             fields["files"] = list(files)
         if action.element:

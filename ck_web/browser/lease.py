@@ -239,15 +239,15 @@ class BrowserLease:
             if server is not None:
                 release_server(server, self.config.keep_server_seconds)
 
-    def refusal(self, place: str, private: bool) -> str:
+    def refusal(self, refused: Mapping[str, Any]) -> str:
         """Return the message for a user about a page that the server's policy refuses.
 
         Args:
-            place: host and port of the page.
-            private: the page is not public; else a rule blocks it.
+            refused: `place`: host and port of the page; `private`: whether the page is not public,
+                else a rule blocks it.
         """
-        server = self.config.given_server()
-        if not private:
+        server, place = self.config.given_server(), refused.get("place")
+        if not refused.get("private"):
             rule = f"{self._setting}.block" + (f" or --block of {server}" if server else "")
             return f"the browser may not open {place}: {rule} blocks it"
         how = f"start the browser server {server} with --allow {place}"

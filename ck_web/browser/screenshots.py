@@ -64,6 +64,14 @@ class Screenshots:
             options["region"] = Region(x=x, y=y, width=width, height=height)
         return LEAN.model_copy(update=options)
 
+    def map_to_page(self, fields: dict[str, Any]) -> None:
+        """Replace the points of a request, which are the screenshot's, with those of the page."""
+        for name in ("x", "y", "deltaX", "deltaY"):
+            if fields.get(name) is not None:
+                fields[name] = fields[name] / self.scale
+        if path := fields.get("path"):
+            fields["path"] = [{"x": p["x"] / self.scale, "y": p["y"] / self.scale} for p in path]
+
     def record(self, url: str) -> None:
         """Set the line about a screenshot that was taken; the next one shows the whole page."""
         if self._region is not None:

@@ -233,5 +233,5 @@ class _SharedEnv(ComputerEnv):
 
     def suspend(self) -> dict[str, Any] | None:
         """Leave the browser open; return what identifies it and its screen."""
-        with self._lock, self._browser.explain_errors():
+        with self._lock:
             return lease_of(self, self._look().content)

@@ -66,8 +66,8 @@ class ComputerEnv(WebEnv):
     def observe(self) -> ComputerObservation:
         """Return the current screen, with what happened since the last call."""
         browser = self._browser
-        with self._lock, browser.explain_errors():
-            browser.lease.check()
+        with self._lock:
+            browser.check_lease()
             shown = self._shown
             if time.monotonic() - self._seen_at > _REUSE_SECONDS:
                 shown = self._look()
@@ -93,7 +93,7 @@ class ComputerEnv(WebEnv):
         self._seen_at = _NEVER
         if not isinstance(action, ComputerAction):
             return super()._execute(action)
-        with self._lock, self._browser.explain_errors():
+        with self._lock:
             if self._seen_url is None:
                 self._look()
             target = action.target or self._element_there(action)
@@ -146,7 +146,7 @@ class ComputerEnv(WebEnv):
 
     def screenshot(self) -> bytes:
         """Return the current screen as the model would see it, as PNG or JPEG bytes."""
-        with self._lock, self._browser.explain_errors():
+        with self._lock:
             return bytes_of(self._look().image)
 
     # --- parts -----------------------------------------------------------------------------

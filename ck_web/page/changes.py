@@ -36,6 +36,7 @@ _TOGGLES = frozenset({"checkbox", "radio", "switch"})
 _VALUE = re.compile(r' value: ("[^"]*"|.*?)(?= [a-zA-Z]+: |$)')
 _CHECKED = re.compile(r" checked: (\w+)")
 _MAX_SHOWN = 3
+_MAX_REMEMBERED = 20  # pages whose field values are known
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def page_change(
         unseen: its line, if it is out of view.
     """
     old, new = before.current_accessibility_tree, after.current_accessibility_tree
-    login = _LOGIN if asks_for_login(new) and not asks_for_login(old) else ""
+    asks = asks_for_login(lines_of(new)) and not asks_for_login(lines_of(old))
+    login = _LOGIN if asks else ""
     if is_other_page(before, after, stayed):
         asked = url and after.step_url.rstrip("/") == full_url(url).rstrip("/")
         where = "there" if asked else f"at {after.step_url}"
@@ -240,6 +242,30 @@ def _ranks(lines: Iterable[Line], messages: Iterable[str]) -> dict[str, int]:
 def _rank(line: Line) -> int:
     is_structure = line.role in _STRUCTURE and not line.name
     return _STRUCTURAL if is_structure or line.role == "option" else _ELEMENT
+
+
+class FormMemory:
+    """The field values of the pages that a browser left, to report those lost after going back."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, FieldValues] = {}  # by URL
+
+    def leave(self, before: WebState, after: WebState, returns: bool) -> str:
+        """Remember the fields of a page that was left; return lost values of the new page.
+
+        Args:
+            before, after: the states.
+            returns: the action went back or forward to the new page.
+
+        Returns:
+            One line; empty if there are none.
+        """
+        known = self._values.pop(after.step_url, {})
+        if values := field_values(before.current_accessibility_tree):
+            self._values[before.step_url] = values
+            for url in list(self._values)[:-_MAX_REMEMBERED]:
+                del self._values[url]
+        return lost_values(known, after.current_accessibility_tree) if returns else ""
 
 
 def field_values(tree: str) -> FieldValues:

@@ -55,7 +55,7 @@ def page_notices(tree: str) -> list[str]:
             "the page shows a captcha or a similar test: do not solve it; try another way, ask for "
             "help, or stop and give the reason"
         )
-    if _is_login(lines):
+    if asks_for_login(lines):
         notices.append(
             "the page asks for a login: use the task's credentials; if it has none, try another "
             "way, ask for help, or stop and give the reason"
@@ -63,15 +63,6 @@ def page_notices(tree: str) -> list[str]:
     if title := _error_title(lines):
         notices.append(f"this looks like an error page ({title!r}): go back, or try another way")
     return notices
-
-
-def asks_for_login(tree: str) -> bool:
-    """Whether a page asks for a login.
-
-    Args:
-        tree: the text of the page.
-    """
-    return _is_login(lines_of(tree))
 
 
 def _is_captcha(lines: Sequence[Line]) -> bool:
@@ -82,10 +73,13 @@ def _is_captcha(lines: Sequence[Line]) -> bool:
     )
 
 
-def _is_login(lines: Sequence[Line]) -> bool:
+def asks_for_login(lines: Sequence[Line]) -> bool:
     """Whether title, main heading or dialog mention a login, and there is a password field.
 
     On a short page, a sentence such as "please log in" suffices.
+
+    Args:
+        lines: the elements of the page.
     """
     has_password = any(x.role == "textbox" and _PASSWORD.search(x.name) for x in lines)
     titled = any(

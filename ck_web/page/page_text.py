@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^(\t*)[ ]*\[(\d+)\] ([A-Za-z]+) '(.*)'(.*)$", re.MULTILINE)
@@ -58,6 +59,24 @@ def lines_of(tree: str) -> tuple[Line, ...]:
     """Return the elements of a page's text, in order."""
     found = [match.groups() for match in _LINE.finditer(tree)]
     return tuple([Line(len(indent), *facts) for indent, *facts in found])
+
+
+def find_line(tree: str, id: str) -> Line | None:
+    """Return an element by its id; None if the page's text does not have it."""
+    return next((line for line in lines_of(tree) if line.id == id), None)
+
+
+def describe_element(tree: str, named: Mapping[str, str], target: str) -> str:
+    """Return an element as a report shows it: `[3] button 'Search'`.
+
+    Args:
+        tree: the text of the page before the action.
+        named: the lines of elements that are not in it, by id or by what the action gave.
+        target: its id, or the role and name that the action gave.
+    """
+    if line := find_line(tree, target):
+        return f"[{line.id}] {line.role} {one_line(line.name)!r}"
+    return named.get(target, f"[{target}]")
 
 
 def server_messages(tree: str) -> list[str]:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from ck_web.page.banners import find_banner
-from ck_web.page.page_text import one_line
 
 _PNG = "iVBORw0KGgo"  # the signature of PNG files, as base64
 
@@ -95,19 +94,6 @@ class WebState:
         for name in ("boxed_screenshot", "curr_step", "messages", "num_revert_state"):
             del out[name]
         return {**out, "downloaded_file_path": list(self.downloaded_file_path)}
-
-    def element(self, target: str) -> tuple[str, str]:
-        """Return role and name of an element by its id; empty if the page does not list it."""
-        if not target.isdecimal():
-            return "", ""
-        pattern = rf"^\s*\[{target}\] ([A-Za-z]+) '(.*)'"
-        found = re.search(pattern, self.current_accessibility_tree, re.MULTILINE)
-        return (found[1], found[2]) if found else ("", "")
-
-    def describe_element(self, target: str) -> str:
-        """Return an element as a report shows it, `[3] button 'Search'`; "" if it is unknown."""
-        role, name = self.element(target)
-        return f"[{target}] {role} {one_line(name)!r}" if role else ""
 
 
 def full_url(url: str) -> str:

@@ -9,13 +9,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from ck_pro.events import BrowserAction, BrowserObservation, Observation
 from ck_pro.exceptions import ConfigError
+from ck_pro.run_context import RunContext
 from ck_web.actions import ACTIONS, PREDEFINED_WEB_ACTIONS, WEB_FUNCTIONS, parse_action
 from ck_web.actions.__main__ import functions_table
 from ck_web.actions.action import web_action
+from ck_web.tools import ComputerWebTool, WebTool
 from web_server.actions.registry import action_names
 
 _SCROLL = re.compile("scroll_(up|down)")
@@ -138,3 +142,27 @@ def test_every_action_has_its_own_help() -> None:
 def test_functions_are_the_actions_that_act_in_the_browser() -> None:
     assert set(PREDEFINED_WEB_ACTIONS) - set(WEB_FUNCTIONS) == {"stop", "nop"}
     assert WEB_FUNCTIONS[:2] == ["click", "type"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (WebTool(name="click"), ["Save", "the button", "button"]),
+        (WebTool(name="type"), [3, " a [b]\n"]),
+        (WebTool(name="press"), ["Tab Enter", 3]),
+        (WebTool(name="scroll_down"), []),
+        (WebTool(name="goback"), []),
+        (WebTool(name="wait"), [2]),
+        (ComputerWebTool(name="upload"), [["a b.csv"]]),
+    ],
+)
+def test_a_function_does_what_its_action_string_means(tool: WebTool, arguments: list[Any]) -> None:
+    done: list[BrowserAction] = []
+
+    class Acts:
+        def act(self, action: BrowserAction) -> Observation:
+            done.append(action)
+            return BrowserObservation(text="done")
+
+    assert tool.bind(cast(RunContext, Acts()))(*arguments) == "done"
+    assert done == [parse_action(tool.execute(*arguments))]

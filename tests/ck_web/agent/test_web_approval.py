@@ -204,7 +204,7 @@ def test_a_page_cannot_swap_a_name_after_it_was_approved(
         assert "button 'Continue'" in describe(named)
         if not SWAPS[when]:
             env._browser.lease.client.perform(  # the page changes before the answer of the approver
-                env._browser._request(parse_action(f"goto {site.url}/?swapped"))
+                env._browser.request(parse_action(f"goto {site.url}/?swapped"))
             )
         done = env.execute(named)
         assert isinstance(done, ErrorObservation) and site.paid == 0, done
