@@ -32,9 +32,9 @@ from ck_main.cli.profiles import profile_settings
 from ck_main.demo_site import DemoSite
 from ck_main.output.output_files import check_output, folder_of, write_advice
 from ck_main.runner.limits import RunLimits
-from ck_main.runner.model_settings import inherited_settings
+from ck_main.runner.model_settings import inherited_settings, settings_of_models
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.service_checks import check_services, model_settings, probe_services
+from ck_main.runner.service_checks import check_services, probe_services
 from ck_pro.command_line import IDS_HELP, IDS_METAVAR, AnyPath, ExitCode, ids_of
 from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.settings import merge_settings, parse_update, read_config
@@ -169,7 +169,7 @@ def demo_agent(
     if record is not None:
         target = f"record:{record}:{target}"
     agent = CKAgent(**settings)
-    settings = merge_settings(settings, model_settings(agent, target))
+    settings = merge_settings(settings, settings_of_models(agent, {"call_target": target}))
     settings = for_every_agent(agent, settings, planning=planning, language=language)
     for text in updates:
         settings = merge_settings(settings, parse_update(text))

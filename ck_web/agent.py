@@ -145,7 +145,8 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
     def functions(self) -> ToolRegistry:
         """Return the active functions, without those that a setting of the browser switches off."""
         off = {n for n, a in ACTIONS.items() if a.setting and not getattr(self.web_env, a.setting)}
-        return ToolRegistry([f for f in super().functions() if f.name not in off])
+        active = super().functions()
+        return ToolRegistry([f for f in active if f.name not in off]) if off else active
 
     # --- hooks -----------------------------------------------------------------------------
 

@@ -47,6 +47,11 @@ class WebTool(Tool):
         kwargs.setdefault("description", action.help)
         kwargs.setdefault("parameters", parameters_schema(action.write))
         super().__init__(**kwargs)
+        text = " ".join(self.description.split())
+        head = f"{self.name}{signature_text(action.write, returns=False)}"
+        self._definition = f'def {head}:\n    """{text}"""'
+        first = text.split(". ")[0].rstrip(".")
+        self._line = f"- {self.name}({_without_types(action.write)}): {first}."
 
     def execute(self, *args: Any, **kwargs: Any) -> str:
         """Return the action string of a call; the function that `bind` returns also acts."""
@@ -70,12 +75,7 @@ class WebTool(Tool):
 
     def get_function_definition(self, short: bool) -> str:
         """Return the definition for prompts: one line if `short`, else with the whole help."""
-        write = self._declared[self.name].write
-        text = " ".join(self.description.split())
-        if short:
-            return f"- {self.name}({_without_types(write)}): {text.split('. ')[0].rstrip('.')}."
-        head = f"{self.name}{signature_text(write, returns=False)}"
-        return f'def {head}:\n    """{text}"""'
+        return self._line if short else self._definition
 
 
 class ComputerWebTool(WebTool):

@@ -13,9 +13,9 @@ from ck_main.cli.options import LIMITS
 from ck_main.cli.profiles import nested, profile_settings
 from ck_main.runner.choosing import TryOptions
 from ck_main.runner.limits import RunLimits
-from ck_main.runner.model_settings import inherited_settings
+from ck_main.runner.model_settings import inherited_settings, settings_of_models
 from ck_main.runner.run_options import RunOptions
-from ck_main.runner.service_checks import model_settings, probe_services
+from ck_main.runner.service_checks import probe_services
 from ck_main.scoring.scoring import Scoring
 from ck_pro.agent import MultiStepAgent
 from ck_pro.config import KwargsInitializable, iter_nested
@@ -65,18 +65,21 @@ def build_agent(
     settings = merge_settings(profile_settings(profile, kind()) if profile else {}, given)
     agent = _build(kind, settings, given, lambda names: f"config {config}{_line(config, names)}: ")
     if model is not None:
-        everywhere = model_settings(agent, model)
+        everywhere = settings_of_models(agent, {"call_target": model})
         settings = merge_settings(settings, everywhere)
         agent = _build(kind, settings, everywhere, lambda names: "--model: ")
+    built = settings
     settings = for_every_agent(agent, settings, planning=planning, language=language)
     for text in updates:
         update = parse_update(text)
         settings = merge_settings(settings, update)
         source = f"--updates {shlex.quote(text)}: "
         agent = _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]
-    settings = merge_settings(settings, inherited_settings(agent, settings))
-    settings = merge_settings(settings, _pictured(agent) if pictures else {})
-    return kind(**merge_settings(settings, _allowed(agent, allow)))
+        built = settings
+    more = [inherited_settings(agent, settings), _pictured(agent) if pictures else {}]
+    for one in (*more, _allowed(agent, allow)):
+        settings = merge_settings(settings, one) if one else settings
+    return agent if settings == built else kind(**settings)
 
 
 def _allowed(agent: MultiStepAgent, hosts: Sequence[str]) -> dict[str, Any]:
@@ -170,6 +173,8 @@ def without_missing_browser(agent: _Agent) -> tuple[_Agent, str]:
     """
     removed: list[str] = []
     reason = ""
+    if os.environ.get("CK_CHROMIUM"):  # if it is missing, that is an error: see `check_services`
+        return agent, ""
     for name in agent.sub_agents:
         try:
             _check_browser(getattr(agent, name, None) if isinstance(name, str) else name)
@@ -188,8 +193,7 @@ def _check_browser(part: Any) -> None:
     if not isinstance(part, KwargsInitializable):
         return
     for _, config in iter_nested(part, WebEnvConfig, used=True):
-        named = config.given_server() or config.chromium or os.environ.get("CK_CHROMIUM")
-        if not named:  # a named one that is missing is an error, see `check_services`
+        if not config.given_server() and not config.chromium:
             check_chromium()
 
 

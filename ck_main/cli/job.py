@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
@@ -46,7 +46,7 @@ from ck_pro.exceptions import (
     OutputError,
     TaskFileError,
 )
-from ck_pro.journal import Journal
+from ck_pro.journal.masking import Secrets, secrets_of_environment
 from ck_pro.run.fingerprint import fingerprint_of
 
 
@@ -91,6 +91,15 @@ class Job:
     skipped: list[str] = field(default_factory=list, init=False, compare=False)
     """Ids of the tasks marked `skip`; filled when the task file is read."""
 
+    def fingerprint(self, task: Task | Outcome) -> str:
+        """Hash a question in the form that a row stores: with secrets masked."""
+        stored = self._secrets.masked({"question": task.question})
+        return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
+
+    @cached_property
+    def _secrets(self) -> Secrets:
+        return Secrets(secrets_of_environment())
+
     def selected(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Yield the tasks that `ids`, `limit` and `shard` select."""
         chosen = set(self.ids)
@@ -127,7 +136,7 @@ def run_job(
     if not ids:
         return _nothing_to_run(job, problems), []
     with RowFile(job.output) as rows:
-        changed = {i for i in ids if i in rows.done and fingerprint(rows.done[i]) != ids[i]}
+        changed = {i for i in ids if i in rows.done and job.fingerprint(rows.done[i]) != ids[i]}
         for name in sorted(changed):
             report_changed(screen, source, name, job.output)
         pending = _PendingTasks(job, ids, changed)
@@ -194,16 +203,10 @@ class _PendingTasks:
         assert self._job.input is not None
         self.found.clear()
         for task in read_tasks(self._job.input, self._job.files_dir):
-            if isinstance(task, Task) and self._ids.get(task.id) == fingerprint(task):
+            if isinstance(task, Task) and self._ids.get(task.id) == self._job.fingerprint(task):
                 self.found.add(task.id)
                 if task.id not in self._excluded:
                     yield task
-
-
-def fingerprint(task: Task | Outcome) -> str:
-    """Hash a question in the form that a row stores: with secrets masked."""
-    stored = Journal().masked({"question": task.question})
-    return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
 
 def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
@@ -236,7 +239,7 @@ def survey(job: Job) -> tuple[dict[str, str], list[LineProblem]]:
                 yield found
 
     every = usable()
-    ids = {task.id: fingerprint(task) for task in job.selected(every)}
+    ids = {task.id: job.fingerprint(task) for task in job.selected(every)}
     for _ in every:  # also collect problems after the limit
         pass
     missing = [i for i in job.ids if i not in known]
@@ -271,12 +274,13 @@ def run_tasks(
         CKError: a check failed before the first task.
     """
     stop = threading.Event()
-    person = uses_manual_model(agent, job.options.judge)
+    judge = job.options.judge
+    person = uses_manual_model(agent, judge)
     total = None if ids is None else len(ids)
     display = make_display(screen, steps=job.steps, plain=job.plain or person, total=total)
     watcher = RunStatus(display, rows.path, total=total)
     runner = make(agent, rows, job.options, watcher, stop, target_url=job.target_url)
-    check_services(agent, money_limit=job.options.limits_money, judge=job.options.judge)
+    check_services(agent, money_limit=job.options.limits_money, judge=judge)
     with ExitStack() as around:
         if job.metrics is not None:
             server = around.enter_context(MetricsServer(watcher, job.metrics))

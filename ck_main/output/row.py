@@ -128,7 +128,7 @@ class Outcome:
         earlier: whether the row was in the output before this run.
         tries: number of tries.
         unreadable: number of replies that could not be parsed, or only in part, by phase.
-        setup: settings of the run, if the row records them.
+        setup: settings of the run, if an earlier row records them.
     """
 
     id: str
@@ -174,7 +174,7 @@ class Outcome:
             earlier=earlier,
             tries=len(tries),
             unreadable=dict(unreadable),
-            setup=setup_of(info),
+            setup=setup_of(info) if earlier else None,
         )
 
     @property

@@ -49,6 +49,8 @@ class RowFile:
 
     def __init__(self, path: Path):
         self.path = path
+        self.folder = folder_of(path)
+        """The folder with one folder per task: the path of the file without its suffix."""
         self.repaired = 0
         """Bytes of torn lines that were moved to `<file>.torn`."""
         self.done: dict[str, Outcome] = {}
@@ -78,11 +80,6 @@ class RowFile:
             os.close(self._fd)
             raise
 
-    @property
-    def folder(self) -> Path:
-        """The folder with one folder per task: the path of the file without its suffix."""
-        return folder_of(self.path)
-
     def has(self, task_id: str) -> bool:
         """Whether the file has a row for this task now, written by any process."""
         self.refresh()
@@ -103,7 +100,7 @@ class RowFile:
             self._refresh()
             if str(row["id"]) not in self.lost:
                 return False
-            self._write(row_line(row))
+            self._write(row_line(row), str(row["id"]))
         return True
 
     def append(self, row: OutputRow) -> None:
@@ -112,15 +109,15 @@ class RowFile:
         Raises:
             OutputError: the row cannot be written; the file is unchanged.
         """
-        self._append(row_line(row))
+        self._append(row_line(row), str(row["id"]))
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: bytes, name: str) -> None:
         with self._locked():
             self._refresh()
-            self._write(line)
+            self._write(line, name)
 
-    def _write(self, line: bytes) -> None:
-        """Append a line to the locked file, whose last line is complete."""
+    def _write(self, line: bytes, name: str) -> None:
+        """Append a task's line to the locked file, whose last line is complete."""
         before = os.fstat(self._fd).st_size
         try:
             done = 0
@@ -132,7 +129,6 @@ class RowFile:
                 os.ftruncate(self._fd, before)
             raise self._unwritable(e) from None
         self._refresh()
-        name = parse_row(line).id
         if name not in self.done:  # a program truncated the file just now
             self.lost = self.lost | {name}
 
@@ -151,11 +147,11 @@ class RowFile:
                 return 0
             with RowFile(to) as other, self.path.open("rb") as source:
                 known = set(map(session_of, other._rows()))
-                for _, offset, length in moved:
+                for name, offset, length in moved:
                     source.seek(offset)
                     line = source.read(length)
                     if session_of(json.loads(line)) not in known:  # a killed run moved it already
-                        other._append(line)
+                        other._append(line, name)
             self._rewrite([p for p in self._places if p[0] not in ids])
         return len(moved)
 
@@ -332,8 +328,10 @@ class RowFile:
     def _missing(self) -> set[str]:
         """Return the rows that a new file lacks because it was truncated at once."""
         missing, self._replaced = self._replaced - set(self.done), set()
+        if not missing:
+            return missing
         moved = superseded_path(self.path)
-        if missing and moved.exists():  # `take_out` has removed these
+        if moved.exists():  # `take_out` has removed these
             with moved.open("rb") as file:
                 missing -= {found.id for found in map(outcome_in, file) if found is not None}
         return missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ck_pro.config import KwargsInitializable, iter_nested
@@ -35,7 +35,7 @@ def inherited_settings(agent: KwargsInitializable, given: Mapping[str, Any]) -> 
     changed = {n: getattr(main, n) for n in names if getattr(main, n) != getattr(usual, n)}
     found = {}
     for path, model in iter_nested(agent, LLM):
-        own = _own_settings(model, usual, _at(given, path))
+        own = _own_settings(model, usual, names, _at(given, path))
         inherited = _inherited(changed, own, main.call_target) if path != ("model",) else {}
         if inherited:  # a model given as a text is its call_target
             found[path] = {**inherited, "call_target": own.get("call_target", main.call_target)}
@@ -58,12 +58,12 @@ def _inherited(
     return found
 
 
-def _own_settings(model: LLM, usual: LLM, given: Any) -> dict[str, Any]:
-    """Return the settings that a model sets itself, in the given settings or in its class."""
+def _own_settings(model: LLM, usual: LLM, names: Sequence[str], given: Any) -> dict[str, Any]:
+    """Return those of the named settings that a model sets itself, as given or in its class."""
     given = {"call_target": given} if isinstance(given, str) else given or {}
     return {
         name: getattr(model, name)
-        for name in usual.setting_names()
+        for name in names
         if name in given or getattr(model, name, None) != getattr(usual, name)
     }
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import requests
 
-from ck_main.runner.model_settings import settings_of_models
 from ck_pro.agent_settings import AgentSettings, ExecutorSettings
 from ck_pro.config import KwargsInitializable, iter_nested
 from ck_pro.exceptions import (
@@ -36,23 +34,21 @@ _PROBE_TRIES = 2
 _PROBE_SECONDS = 60.0
 
 
-def model_settings(agent: KwargsInitializable, target: str) -> dict[str, Any]:
-    """Return settings that make `target` the model of an agent and all nested parts."""
-    return settings_of_models(agent, {"call_target": target})
-
-
 def uses_manual_model(agent: KwargsInitializable, judge: LLM | None = None) -> bool:
     """Whether any of an agent's models, or the judge, is a person at the terminal."""
     models = [llm for _, llm in iter_nested(agent, LLM)] + ([judge] if judge is not None else [])
-    return any(parse_target(llm.call_target).innermost().scheme.interactive for llm in models)
+    targets = {llm.call_target for llm in models}
+    return any(parse_target(target).innermost().scheme.interactive for target in targets)
 
 
-def _models(agent: KwargsInitializable, judge: LLM | None) -> Iterator[tuple[str, LLM]]:
-    """Yield each model in use with the path of its setting."""
-    for path, llm in iter_nested(agent, LLM, used=True):
-        yield ".".join(path), llm
-    if judge is not None:
-        yield "the judge's model", judge
+_Parts = list[tuple[str, KwargsInitializable]]
+"""The configurable objects that an agent uses, each with the path of its setting."""
+
+
+def _used_parts(agent: KwargsInitializable, judge: LLM | None) -> _Parts:
+    found = iter_nested(agent, KwargsInitializable, used=True)
+    parts: _Parts = [(".".join(path), part) for path, part in found]
+    return parts if judge is None else [*parts, ("the judge's model", judge)]
 
 
 def check_services(
@@ -74,12 +70,13 @@ def check_services(
     """
     if isinstance(agent, AgentSettings):
         agent.check()
-    _check_workers(agent)
-    _check_searches(agent)
+    parts = _used_parts(agent, judge)
+    _check_workers(parts)
+    _check_searches(parts)
     seen: set[str] = set()
     unpriced: dict[str, str] = {}
-    for where, llm in _models(agent, judge):
-        if llm.backend is not None:
+    for where, llm in parts:
+        if not isinstance(llm, LLM) or llm.backend is not None:
             continue
         if llm.call_target not in seen:
             seen.add(llm.call_target)
@@ -91,12 +88,19 @@ def check_services(
         if name is not None:
             unpriced[where] = name
     _refuse_unpriced(unpriced)
-    for _, config in iter_nested(agent, WebEnvConfig, used=True):
-        server = config.given_server() or f"chromium {config.chromium}"
-        if server in seen:
+    _check_browsers(parts)
+
+
+def _check_browsers(parts: _Parts) -> None:
+    seen: set[str] = set()
+    for _, config in parts:
+        if not isinstance(config, WebEnvConfig):
             continue
-        seen.add(server)
-        if config.given_server():
+        server = config.given_server()
+        if (server or config.chromium) in seen:
+            continue
+        seen.add(server or config.chromium)
+        if server:
             _check_browser_server(config, server)
         else:
             check_chromium(config.chromium)
@@ -110,25 +114,28 @@ def _check_model(llm: LLM) -> None:
         raise ConfigError(str(e)) from None
 
 
-def _check_searches(agent: KwargsInitializable) -> None:
-    for path, tool in iter_nested(agent, SimpleSearchTool, used=True):
-        try:
-            tool.check()
-        except ToolError as e:
-            raise ConfigError(f"{'.'.join(path)}.backend: {e}") from None
+def _check_searches(parts: _Parts) -> None:
+    for path, tool in parts:
+        if isinstance(tool, SimpleSearchTool):
+            try:
+                tool.check()
+            except ToolError as e:
+                raise ConfigError(f"{path}.backend: {e}") from None
 
 
-def _check_workers(agent: KwargsInitializable) -> None:
+def _check_workers(parts: _Parts) -> None:
     """Start a worker for each setting that this system may not support."""
-    for path, settings in iter_nested(agent, ExecutorSettings, used=True):
-        if not (settings.require_isolation or settings.preload or settings.readable):
+    for path, settings in parts:
+        if not isinstance(settings, ExecutorSettings) or not (
+            settings.require_isolation or settings.preload or settings.readable
+        ):
             continue
         values = {name: getattr(settings, name) for name in settings.setting_names()}
         try:
             with CodeExecutor(**values) as executor:
                 executor.run("")
         except (ConfigError, ExecutorError) as e:
-            raise ConfigError(f"{'.'.join(path)}: {e}") from None
+            raise ConfigError(f"{path}: {e}") from None
 
 
 def probe_services(
@@ -144,13 +151,15 @@ def probe_services(
     """
     check_services(agent, money_limit=money_limit, judge=judge)
     asked: set[tuple[str, str]] = set()
-    for _, llm in _models(agent, judge):
-        key = (llm.call_target, repr(llm.call_kwargs))
-        if llm.backend is None and key not in asked:
-            asked.add(key)
-            _ask(llm)
-    for _, config in iter_nested(agent, WebEnvConfig, used=True):
-        if not config.given_server():
+    parts = _used_parts(agent, judge)
+    for _, llm in parts:
+        if isinstance(llm, LLM) and llm.backend is None:
+            key = (llm.call_target, repr(llm.call_kwargs))
+            if key not in asked:
+                asked.add(key)
+                _ask(llm)
+    for _, config in parts:
+        if isinstance(config, WebEnvConfig) and not config.given_server():
             server = acquire_server(config.server_options())
             release_server(server, config.keep_server_seconds)
 

@@ -61,9 +61,8 @@ def show_summary(outcomes: Sequence[Outcome], output: Path, out: Console, *, tot
         out.print(summary_table(outcomes[:_SHOWN_ROWS], width=out.width))
     if len(outcomes) > _SHOWN_ROWS:
         out.print(f"... and {len(outcomes) - _SHOWN_ROWS} more rows")
-    totals = totals_line(outcomes, total)
-    out.print(totals, markup=False, highlight=False, soft_wrap=True)
-    out.print(f"rows: {output}", markup=False, highlight=False, soft_wrap=True)
+    lines = f"{totals_line(outcomes, total)}\nrows: {output}"
+    out.print(lines, markup=False, highlight=False, soft_wrap=True)
 
 
 def resume_hint(status: str, folder: Path) -> str:

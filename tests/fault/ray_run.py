@@ -32,8 +32,8 @@ from ck_main.cluster.scale import RayRunner  # noqa: E402
 from ck_main.demo_site import DemoSite  # noqa: E402
 from ck_main.output.row import Outcome  # noqa: E402
 from ck_main.output.row_file import RowFile  # noqa: E402
+from ck_main.runner.model_settings import settings_of_models  # noqa: E402
 from ck_main.runner.run_options import RunOptions  # noqa: E402
-from ck_main.runner.service_checks import model_settings  # noqa: E402
 from ck_main.tasks.dataset import Task, read_tasks  # noqa: E402
 from ck_pro.settings import merge_settings  # noqa: E402
 from ck_pro.testing import ChatCall, FakeChatServer  # noqa: E402
@@ -114,7 +114,7 @@ def main() -> int:
         )
         if given.kill:
             threading.Thread(target=killer, daemon=True).start()
-        everywhere = model_settings(CKAgent(**settings), f"{model.url}/v1")
+        everywhere = settings_of_models(CKAgent(**settings), {"call_target": f"{model.url}/v1"})
         agent = CKAgent(**merge_settings(settings, everywhere))
         events = DisplayRecorder()
         with RowFile(run.output) as rows:

@@ -13,10 +13,10 @@ from fake_agent import Call, FakeAgent
 from job_desk import Desk
 
 from ck_main.runner.choosing import TryOptions
+from ck_main.runner.model_settings import settings_of_models
 from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import (
     check_services,
-    model_settings,
     service_url,
     uses_manual_model,
 )
@@ -284,7 +284,7 @@ class Team(KwargsInitializable):
 
 
 def test_one_model_for_the_whole_tree() -> None:
-    settings = model_settings(Team(), "manual")
+    settings = settings_of_models(Team(), {"call_target": "manual"})
     assert settings == {
         "model": {"call_target": "manual"},
         "helper": {"model": {"call_target": "manual"}},

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from output_rows import make_row
 from paths import SUPPORT
 
-from ck_main.output.output_files import superseded_path
+from ck_main.output.output_files import folder_of, superseded_path
 from ck_main.output.row import (
     build_row,
     count_steps,
@@ -129,9 +129,7 @@ def test_a_closed_file_refuses_rows(tmp_path: Path) -> None:
 
 def test_the_folder_is_never_the_file() -> None:
     for name, folder in (("a.jsonl", "a"), ("a", "a.d"), ("a.b.c", "a.b")):
-        rows = RowFile.__new__(RowFile)
-        rows.path = Path(name)
-        assert rows.folder == Path(folder)
+        assert folder_of(Path(name)) == Path(folder)
 
 
 def test_many_threads_and_files_write_whole_lines(tmp_path: Path) -> None:
