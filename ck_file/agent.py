@@ -18,8 +18,9 @@ class FileAgent(MultiStepAgent):
 
     name: str = "file_agent"
     description: str = """\
-Answer a question about long or many files in the working directory: any document, table, picture
-or sound. Name the files and say what you need. It reports hidden parts that matter."""
+Answer a question about long or many files in the working directory.
+They may be documents, tables, pictures or sound. Name the files and say what you need. It reports
+hidden parts that matter."""
     max_steps = 16
     templates = {"plan": "file_plan", "action": "file_action", "end": "file_end"}
     end_always = False

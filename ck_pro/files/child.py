@@ -6,7 +6,9 @@ import os
 import pickle
 import resource
 import select
+import shutil
 import signal
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -17,6 +19,22 @@ from .problem import ToolError
 
 _T = TypeVar("_T")
 _CHUNK = 1 << 20
+_MAX_REMEMBERED = 4
+_remembered: dict[object, Any] = {}
+"""Values of earlier calls, which the next child inherits."""
+
+
+def remembered(key: object, make: Callable[[], _T]) -> _T:
+    """Return a value that an earlier call of this process made, or make it.
+
+    Args:
+        key: of the value; it must change with the file.
+        make: makes the value.
+    """
+    if key not in _remembered:
+        _remembered[key] = make()
+    made: _T = _remembered[key]
+    return made
 
 
 def in_child(read: Callable[[], _T], seconds: float = CALL_SECONDS) -> _T:
@@ -26,19 +44,22 @@ def in_child(read: Callable[[], _T], seconds: float = CALL_SECONDS) -> _T:
         read: the function.
         seconds: time limit.
 
-    The child has no more rights than this process, so its pickled result is as trusted as the code.
+    Its temporary files are removed. The child has no more rights than this process, so its pickled
+    result is as trusted as the code.
 
     Raises:
         ToolError: of the function; or the child took too long, crashed or ran out of memory; or the
             function raised another error, which means that the file is damaged.
     """
     source, sink = os.pipe()
+    folder = tempfile.mkdtemp(prefix="reading-")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork of a process with threads
         child = os.fork()
     if child == 0:
         os.close(source)
         os.setpgid(0, 0)
+        tempfile.tempdir = folder
         _serve(read, sink)
     os.close(sink)
     try:
@@ -51,12 +72,16 @@ def in_child(read: Callable[[], _T], seconds: float = CALL_SECONDS) -> _T:
             except ProcessLookupError:
                 pass
         _, status = os.waitpid(child, 0)
+        shutil.rmtree(folder, ignore_errors=True)
     if not in_time:
         raise ToolError(f"stopped after {seconds:g} s; read a smaller part")
     if not data:
         reason = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "no result"
         raise ToolError(f"the file is damaged: its reader crashed ({reason})")
-    value, error = pickle.loads(data)
+    value, error, found = pickle.loads(data)
+    _remembered.update(found)
+    while len(_remembered) > _MAX_REMEMBERED:
+        del _remembered[next(iter(_remembered))]
     if error is not None:
         raise ToolError(error)
     made: _T = value
@@ -66,7 +91,7 @@ def in_child(read: Callable[[], _T], seconds: float = CALL_SECONDS) -> _T:
 def _serve(read: Callable[[], Any], sink: int) -> None:
     """Run the function, write its pickled result and end the process."""
     answer: tuple[Any, str | None]
-    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limits, before = resource.getrlimit(resource.RLIMIT_AS), set(_remembered)
     try:
         _silence()
         _limit_memory()
@@ -84,7 +109,8 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
         answer = None, f"the file is damaged, or of an unknown variant ({text[:300]})"
     try:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-        data = pickle.dumps(answer)
+        new = {key: value for key, value in _remembered.items() if key not in before}
+        data = pickle.dumps((*answer, new))
         with open(sink, "wb") as file:
             file.write(data)
     finally:

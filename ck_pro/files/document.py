@@ -67,10 +67,14 @@ class Document:
     Args:
         path: of the file.
         reading: how to treat changes and hidden parts.
+
+    Attributes:
+        shown: its path for calls: of a file inside a file, "all.zip/a.png".
     """
 
     def __init__(self, path: Path, reading: Reading):
         self.path = path
+        self.shown = str(path)
         self.reading = reading
 
     def facts(self) -> Facts:

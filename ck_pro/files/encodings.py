@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import unicodedata
+from itertools import pairwise
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -18,8 +20,11 @@ _CANDIDATES = [
 ]
 _NEAR_WESTERN = ("cp1250", "cp1254", "cp437", "mac_roman")
 _WESTERN = frozenset(
-    "äöüÄÖÜßéèêëáàâãçñíïóôõúûÉÁÀÂÃÇÑÍÓÔÕÚ€£§°«»“”„…½²\u00a0\u2013\u2014\u2018\u2019"
+    "äöüÄÖÜßéèêëáàâãçñíïóôõúûÉÁÀÂÃÇÑÍÓÔÕÚåæøÅÆØ¿¡ºª©®€£§°«»“”„…½²\u00a0\u2013\u2014\u2018\u2019"
 )
+_SIGNS = ("Sc", "Sm", "So", "Sk", "No", "Cc", "Cn", "Po", "Lm")
+_IN_WORDS = "\u00bf\u00a1\u00ba\u00aa\u00b0\u00ae\u2122\u00a9\u00b2\u00b3\u00b7\u2019"
+"""Signs beside letters: questions, ordinals, degree, trademarks, powers, middle dot, quote."""
 _GUESSED = 8192
 """Bytes from which an encoding is guessed, of lines that are not ASCII."""
 _FEW = 0.05
@@ -71,5 +76,23 @@ def _guessed(start: bytes) -> str:
     if name in _NEAR_WESTERN:
         shown = sample.decode("cp1252", "replace")
         if all(one.isascii() or one in _WESTERN for one in shown):
-            return "cp1252"
+            name = "cp1252"
+    if name in ("cp1252", *_NEAR_WESTERN):
+        near = [name, "cp1252", *_NEAR_WESTERN]
+        return min(near, key=lambda one: _odd_pairs(sample.decode(one, "replace")))
     return name
+
+
+def _odd_pairs(text: str) -> int:
+    """Count the pairs of characters that no language writes: a sign in a word, or "aB"."""
+    return sum(
+        (a.islower() and b.isupper())
+        or (a.isalpha() and _is_sign(b))
+        or (_is_sign(a) and b.isalpha())
+        for a, b in pairwise(text)
+        if not (a.isascii() and b.isascii())
+    )
+
+
+def _is_sign(one: str) -> bool:
+    return not one.isascii() and one not in _IN_WORDS and unicodedata.category(one) in _SIGNS

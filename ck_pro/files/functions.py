@@ -89,8 +89,20 @@ def _describe(path: str, where: Path, kind: Kind, inside: str | None) -> str:
     lines += _listed("hidden", found)
     if len(parts) > 1:
         lines.append(f"parts ({len(parts):,}): {_names(parts)}")
-    lines.append(f"read it: {_call(path, parts[0].name if len(parts) > 1 else None)}")
+    lines.append(_next_call(path, kind, parts))
     return "\n".join(lines)
+
+
+def _next_call(path: str, kind: Kind, parts: Sequence[Part]) -> str:
+    """Return the line that names the call for the content."""
+    if kind.format == "audio":
+        return f"listen to it: transcribe({path!r})"
+    if kind.format == "image":
+        return f"look at it: look({path!r})"
+    first = _call(path, parts[0].name if len(parts) > 1 else None)
+    if kind.format == "archive":
+        return f"list the files inside, also those in inner archives and e-mails: {first}"
+    return f"read it: {first}"
 
 
 def _listed(what: str, found: Facts) -> list[str]:

@@ -28,6 +28,7 @@ _BY_START: tuple[tuple[bytes, Kind], ...] = (
     (b"%PDF-", Kind("PDF", "pdf")),
     (b"{\\rtf", Kind("RTF document", "office.rtf")),
     (b"SQLite format 3\0", Kind("SQLite database", "sqlite")),
+    (b"PAR1", Kind("Parquet table", "parquet")),
     (b"\x89PNG\r\n\x1a\n", Kind("PNG image", "image")),
     (b"\xff\xd8\xff", Kind("JPEG image", "image")),
     (b"GIF8", Kind("GIF image", "image")),

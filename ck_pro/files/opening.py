@@ -72,18 +72,34 @@ def open_part(
     """
     document = open_file(path, kind, reading)
     prefix = ""
-    for _ in range(MAX_NESTING):
-        if part is None:
-            return kind, document, None, prefix
-        found = _inner(document, part)
-        if found is None:
+    whole = part
+    for _ in range(MAX_NESTING + 1):
+        found = None if part is None else _inner(document, part)
+        if found is None or part is None:
             return kind, document, part, prefix
         name, inner = found
         kind = kind_of_file(inner)
         document = open_file(inner, kind, reading)
         prefix += f"{name}/"
+        document.shown = f"{path}/{prefix}"[:-1]
         part = part[len(name) + 1 :] or None
-    raise ToolError(f"{part!r} is nested more than {MAX_NESTING} levels deep")
+    raise ToolError(f"{whole!r} is nested more than {MAX_NESTING} levels deep")
+
+
+def file_at(path: str) -> tuple[Path, Kind]:
+    """Return a file and its kind; a file inside another one is unpacked.
+
+    Raises:
+        ToolError: there is no such file, or it cannot be read.
+    """
+    outer, inside = split_path(path)
+    kind = kind_of_file(outer)
+    if inside is None:
+        return outer, kind
+    kind, document, part, _ = open_part(outer, kind, inside, Reading())
+    if part is not None:
+        raise ToolError(f"there is no file {part!r} in {str(outer)!r}")
+    return document.path, kind
 
 
 def _inner(document: Document, part: str) -> tuple[str, Path] | None:

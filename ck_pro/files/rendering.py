@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import shutil
 import subprocess
@@ -13,7 +15,7 @@ from typing import Any
 from .child import in_child
 from .document import Reading
 from .limits import CALL_SECONDS
-from .opening import kind_of_file, open_part, split_path
+from .opening import file_at, open_part
 from .problem import ToolError, library
 
 _MAX_SIDE = 6000
@@ -35,20 +37,11 @@ def render(
     if not 10 <= dpi <= _MAX_DPI:
         raise ToolError(f"dpi must be from 10 to {_MAX_DPI}, not {dpi}")
     stem = re.sub(r"[^\w.-]+", "_", Path(path).stem)[:80]
-    target = Path(f"{stem}-page{page}.png")
-    return in_child(lambda: _render(Path(path), page, dpi, crop, side, target))
+    return in_child(lambda: _render(Path(path), page, dpi, crop, side, f"{stem}-page{page}"))
 
 
-def _render(
-    path: Path, page: int, dpi: int, crop: list[float] | None, side: int, target: Path
-) -> str:
-    outer, inside = split_path(str(path))
-    kind = kind_of_file(outer)
-    if inside is not None:
-        kind, document, part, _ = open_part(outer, kind, inside, Reading())
-        if part is not None:
-            raise ToolError(f"there is no file {part!r} in {str(outer)!r}")
-        path = document.path
+def _render(path: Path, page: int, dpi: int, crop: list[float] | None, side: int, stem: str) -> str:
+    path, kind = file_at(str(path))
     if kind.format == "image":
         picture = upright_image(path, page)
     elif kind.format == "pdf":
@@ -62,7 +55,11 @@ def _render(
         picture = _cropped(picture, crop)
     if max(picture.size) > side:
         picture.thumbnail((side, side))
-    picture.save(target, "PNG")
+    for number in itertools.count(1):
+        target = Path(f"{stem}.png" if number == 1 else f"{stem}-{number}.png")
+        with contextlib.suppress(FileExistsError), target.open("xb") as file:
+            picture.save(file, "PNG")
+            break
     return str(target)
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Iterator
+
+_QUOTED = re.compile(r"(\"[^\"]*\"|'[^']*')")
+_REFERENCE = re.compile(r"(?<![A-Za-z0-9_.$])(\$?[A-Z]{1,3})([1-9]\d{0,6})(?![A-Za-z0-9_.(])")
+_ROWS_BETWEEN = 40
+"""Rows after which a formula that was copied down is shown again."""
 
 
 def column_letter(number: int) -> str:
@@ -43,6 +49,23 @@ def row_line(number: int, cells: list[str], note: str = "") -> str:
     texts = (c.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for c in cells)
     label = f"{number} ({note})" if note else str(number)
     return f"{label}\t" + "\t".join(texts).rstrip("\t") + "\n"
+
+
+class Formulas:
+    """Shortens formulas that were copied down: a column shows each formula again in 40 rows."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, int, list[str]]] = {}
+
+    def text(self, row: int, column: int, formula: str) -> str:
+        """Return the formula of a cell, or "as above" for a copy of the one in the row above."""
+        pieces = _QUOTED.split(formula)
+        for n in range(0, len(pieces), 2):
+            pieces[n] = _REFERENCE.sub(lambda m: f"{m[1]}{{{int(m[2]) - row}}}", pieces[n])
+        above, shown, known = self._last.get(column, (0, 0, []))
+        copied = above == row - 1 and known == pieces and row - shown < _ROWS_BETWEEN
+        self._last[column] = row, shown if copied else row, pieces
+        return "as above" if copied else formula
 
 
 def ranges(numbers: Iterable[int]) -> Iterator[str]:

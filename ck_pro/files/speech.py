@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .child import in_child
-from .kinds import kind_of
 from .limits import CALL_SECONDS
+from .opening import file_at, kind_of_file, split_path
 from .problem import ToolError
 
 _RATE = 16_000
@@ -30,17 +30,21 @@ def transcribe(
     path: str, language: str | None = None, hints: list[str] | None = None, model: str = ""
 ) -> str:
     """Return what is said in a sound file, each piece with its time in seconds."""
-    where = Path(path)
-    if not where.is_file():
-        raise ToolError(f"{path!r} does not exist, or is no file")
-    kind = kind_of(where)
+    kind_of_file(split_path(path)[0])
+    if model:
+        return in_child(lambda: _by_whisper(_sound(path), language, hints, model))
+    if _installed("pocketsphinx"):
+        return in_child(lambda: _by_pocketsphinx(_sound(path), language, hints))
+    in_child(lambda: _sound(path))
+    raise ToolError(_NONE_INSTALLED)
+
+
+def _sound(path: str) -> Path:
+    """Return a sound file, which may be inside another file."""
+    where, kind = file_at(path)
     if kind.format != "audio":
         raise ToolError(f"{path!r} is no sound file but a file of the kind {kind.name}")
-    if model:
-        return in_child(lambda: _by_whisper(where, language, hints, model))
-    if _installed("pocketsphinx"):
-        return in_child(lambda: _by_pocketsphinx(where, language, hints))
-    raise ToolError(_NONE_INSTALLED)
+    return where
 
 
 def _installed(module: str) -> bool:

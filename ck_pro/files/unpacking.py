@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -13,6 +15,19 @@ from .problem import ToolError
 _FREE = 10 << 20
 _CHUNK = 1 << 20
 _XML_START = 4096
+_left = [MAX_UNPACKED]
+"""Bytes that may still be unpacked; a call runs in a process of its own (`in_child`)."""
+
+
+@contextlib.contextmanager
+def at_most(size: int) -> Iterator[None]:
+    """Let `save` unpack at most so many bytes, and not count them afterwards."""
+    before = _left[0]
+    _left[0] = min(before, size)
+    try:
+        yield
+    finally:
+        _left[0] = before
 
 
 def save(source: IO[bytes], name: str, packed: int) -> Path:
@@ -33,6 +48,9 @@ def save(source: IO[bytes], name: str, packed: int) -> Path:
         while chunk := source.read(_CHUNK):
             size += len(chunk)
             check_size(name, size, packed)
+            _left[0] -= len(chunk)
+            if _left[0] < 0:
+                raise ToolError(f"{name!r} unpacks to more than the limit of this call")
             file.write(chunk)
     return target
 

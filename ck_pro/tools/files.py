@@ -245,7 +245,7 @@ def _rendered(tool: str, workdir: Path, call: LocalCall) -> str:
 
 
 def _picture(tool: str, workdir: Path, call: LocalCall) -> bytes:
-    """Return a rendered picture.
+    """Return a rendered picture, and remove its file.
 
     Raises:
         ToolError: the file cannot be rendered, or its picture is not what was written.
@@ -255,6 +255,7 @@ def _picture(tool: str, workdir: Path, call: LocalCall) -> bytes:
         # the code may have replaced the file by a link to one that it cannot read
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             data = file.read(_MAX_PICTURE + 1)
+        path.unlink()
     except OSError as e:
         raise ToolError(f"{tool}: {e.strerror}: {path.name!r}") from None
     if not data.startswith(b"\x89PNG") or len(data) > _MAX_PICTURE:

@@ -23,7 +23,8 @@ QUESTIONS = {
         "text = read_document('lease.docx', changes='accept', authors=['Ann'])\n"
         "assert '[+Bob:  plus heating+]' in text\n"
         "note = read_document('lease.docx', 'footnotes')\n"
-        "stop(text.split('rent is ')[1].split()[0] + '; ' + note.split(' ==')[1].split('\\n')[1])",
+        "rent = text.split('rent is ')[1].split()[0]\n"
+        "stop(f\"{rent}; {re.search('footnote .] (.*)', note)[1]}\")",
         "950; Not in July.",
     ),
     "lease.docx: who commented, and the hidden key": (

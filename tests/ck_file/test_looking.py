@@ -76,7 +76,9 @@ def test_another_model_answers_from_the_pixels(chart: Path, tmp_path: Path) -> N
     with FakeChatServer([act]) as plain, FakeChatServer(see) as seeing:
         agent = CKAgent(model=plain.url, model_multimodal=seeing.url)
         with Journal(tmp_path / "run") as journal:
-            session = agent.run("Which colours?", files=[chart], journal=journal)
+            work = tmp_path / "work"
+            session = agent.run("Which colours?", files=[chart], journal=journal, workdir=work)
+    assert [one.name for one in work.iterdir()] == ["chart.pdf"]
     answer = "300 x 600: red blue green white; 300 x 600: red red red red"
     assert session.final_results["output"] == answer
     first = seeing.calls[0].messages[0]["content"][0]["text"]

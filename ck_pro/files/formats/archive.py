@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..document import Document, Facts, Part
+from ..inside import lines_inside
 from ..limits import MAX_MEMBERS
 from ..problem import ToolError
 from ..unpacking import save
@@ -51,10 +52,11 @@ class Reader(Document):
         return [Part(_CONTENTS, "contents"), *members]
 
     def blocks(self, part: str) -> Iterator[str]:
+        sizes = {}
         for member in self._members:
-            note = f" ({member.note})" if member.note else ""
             size = f"{member.size:,} bytes" if member.size or not member.packed else "size unknown"
-            yield f"{member.name}\t{size}{note}\n"
+            sizes[member.name] = f"{size} ({member.note})" if member.note else size
+        return lines_inside(self, sizes)
 
     def member(self, part: str) -> Path | None:
         found = next((m for m in self._members if m.name == part), None)

@@ -25,7 +25,7 @@ class Reader(Document):
         return [Part("sound", "sound")]
 
     def blocks(self, part: str) -> Iterator[str]:
-        yield f"(a sound file; transcribe({str(self.path)!r}) returns what is said in it)\n"
+        yield f"(a sound file; transcribe({self.shown!r}) returns what is said in it)\n"
 
     def _probed(self) -> list[str]:
         program = shutil.which("ffprobe")

@@ -15,7 +15,6 @@ from ..problem import library
 from ..rendering import upright_image
 
 _MAX_METADATA = 300
-_NO_OCR = "(an image; no text recogniser is installed: install tesseract, or look at the image)\n"
 
 
 class Reader(Document):
@@ -42,7 +41,7 @@ class Reader(Document):
     def blocks(self, part: str) -> Iterator[str]:
         program = shutil.which("tesseract")
         if program is None:
-            yield _NO_OCR
+            yield f"(an image; look({self.shown!r}) shows it)\n"
             return
         data = io.BytesIO()
         upright_image(self.path, 1).save(data, "PNG")

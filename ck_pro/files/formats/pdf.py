@@ -74,7 +74,8 @@ class Reader(Document):
             yield "[the page has columns; they are shown one after the other]\n"
         yield from (f"{line}\n" for line in text.split("\n"))
         if not _WORD.search(text):
-            yield "[the page has no text: it is a picture; render it and look at it]\n"
+            shown = f"look({self.shown!r}, page={number})"
+            yield f"[the page has no text: it is a picture; {shown} shows it]\n"
             return
         missing = self._missing_words(number, text)
         if missing:

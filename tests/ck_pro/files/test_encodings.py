@@ -21,6 +21,15 @@ TEXTS = {
     "utf-8": "Größe 名前\n",
 }
 
+POLISH = "lot;miasto\nL1;Łódź\nL2;Kraków\nL3;Gdańsk\n"
+"""In cp1252 all its letters are letters or signs, but a sign stands in a word."""
+SPANISH = "¿Qué? ¡No! £5; nº 3\n"
+
+
+@pytest.mark.parametrize(("text", "encoding"), [(POLISH, "cp1250"), (SPANISH, "cp1252")])
+def test_a_sign_inside_a_word_rules_out_an_encoding(text: str, encoding: str) -> None:
+    assert encoding_of(text.encode(encoding)) == encoding
+
 
 @pytest.mark.parametrize("encoding", TEXTS)
 def test_the_guess_reads_the_text_as_written(encoding: str) -> None:

@@ -48,13 +48,13 @@ def test_an_office_file_with_xml_entities_is_refused(tmp_path: Path) -> None:
 def test_nesting_is_limited(tmp_path: Path) -> None:
     path = tmp_path / "0.zip"
     path.write_bytes(b"x")
-    for level in range(1, 8):
+    for level in range(1, 12):
         outer = tmp_path / f"{level}.zip"
         with zipfile.ZipFile(outer, "w") as archive:
             archive.write(path, path.name)
         path = outer
-    part = "/".join(f"{level}.zip" for level in range(6, -1, -1))
-    with pytest.raises(ToolError, match="nested more than 4 levels deep"):
+    part = "/".join(f"{level}.zip" for level in range(10, -1, -1))
+    with pytest.raises(ToolError, match=r"'10.zip/9.zip/.*' is nested more than 8 levels deep"):
         read_document(str(path), part)
 
 
@@ -155,7 +155,7 @@ def test_a_large_workbook_is_read_as_a_stream_with_its_hidden_rows(
     described = describe_file(path)
     assert "'Budget': hidden rows 3" in described and "'Budget': hidden columns C" in described
     text = read_document(path, "Budget")
-    assert "3 (hidden)\tlamp\t5\t40\t{=B3*C3, not stored}" in text
+    assert "3 (hidden)\tlamp\t5\t40\t{as above, not stored}" in text
     if rows == "many":
         assert "299,999 rows" in described
         assert "[more: read_document(" in text

@@ -48,7 +48,7 @@ SHOWN = {
     ),
     "invoice.pdf": (
         *("Invoice total 42", "white words", "unseen words", "[form field 'payer': 'Ann']"),
-        "[the page has no text: it is a picture; render it and look at it]",
+        "[the page has no text: it is a picture; look(",
     ),
     "order.eml": ("From: a@example.org", "three lamps", "2 files inside"),
     "stock.db": ("CREATE TABLE stock", "lamp\t3\ndesk\tNULL"),

@@ -21,6 +21,7 @@ _MAIN = "word/document.xml"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _EMBEDDED = ("word/embeddings/", "word/activeX/")
 _INSERTED, _DELETED = ("ins", "moveTo"), ("del", "moveFrom")
+_NOTES = ("footnotes", "endnotes")
 _BLOCKS = ("p", "tbl", "sdt", "sdtContent", "customXml", *_INSERTED, *_DELETED)
 
 
@@ -48,7 +49,14 @@ class Reader(Document):
     def blocks(self, part: str) -> Iterator[str]:
         for name in self._files[part]:
             root = self._zip.root(name)
-            yield from _Text(self._zip, self.reading, self._comments).blocks(root)
+            text = _Text(self._zip, self.reading, self._comments)
+            if part not in _NOTES:
+                yield from text.blocks(root)
+                continue
+            for note in _notes(root):
+                label = f"[{local(note)} {_value(note, 'id')}]"
+                lines = "".join(text.blocks(note)).strip()
+                yield f"{label} {lines}\n"
 
     def tables(self, part: str) -> list[list[Row]]:
         text = _Text(self._zip, self.reading, self._comments)
@@ -69,7 +77,7 @@ class Reader(Document):
         found: dict[str, list[str]] = {"body": [_MAIN]}
         for kind, target in self._zip.relations(_MAIN).values():
             name = {"header": "headers and footers", "footer": "headers and footers"}.get(kind)
-            name = name or (kind if kind in ("footnotes", "endnotes", "comments") else None)
+            name = name or (kind if kind in (*_NOTES, "comments") else None)
             if name and target in self._zip.names:
                 found.setdefault(name, []).append(target)
         return found
@@ -100,7 +108,7 @@ class Reader(Document):
         white = sum(1 for run in body.iter(f"{_W}r") if _colour(run) == "FFFFFF")
         if white:
             yield f"{white} runs of white text"
-        for name in ("footnotes", "endnotes"):
+        for name in _NOTES:
             count = sum(len(_notes(self._zip.root(file))) for file in self._files.get(name, ()))
             if count:
                 yield f"{count} {name} (part={name!r})"

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...child import in_child
+from ...child import in_child, remembered
 from ...document import Document, Facts, Part, Reading, Row
 from ...problem import ToolError, library
-from ...sheet import cell_text, column_letter, heading, ranges, row_line
+from ...sheet import Formulas, cell_text, column_letter, heading, ranges, row_line
 from ...unpacking import check_office_zip
 from .xlsx_formulas import evaluate
 from .xlsx_source import SheetSource
@@ -74,7 +74,7 @@ class Reader(Document):
         hidden_rows, hidden_columns = self._hidden_lines(sheet)
         width = min(sheet.max_column or 0, _MAX_WIDTH)
         yield heading(width, () if self._omits else hidden_columns)
-        for number, cells in self._shown_rows(part, formulas=True):
+        for number, cells in self._shown_rows(part, Formulas()):
             if any(cells):
                 yield row_line(number, cells, "hidden" if number in hidden_rows else "")
         for line in self._notes(part):
@@ -84,7 +84,7 @@ class Reader(Document):
         if not hasattr(self._formulas[part], "iter_rows"):
             return []
         rows: list[Row] = []
-        for number, row in self._shown_rows(part, formulas=False):
+        for number, row in self._shown_rows(part, None):
             if max(number, len(rows)) > _MAX_TABLE:
                 raise ToolError(f"the sheet has more than {_MAX_TABLE:,} rows; use pandas")
             if not self._omits:
@@ -110,9 +110,14 @@ class Reader(Document):
         if self._large or sum(areas) > _MAX_EVALUATED:
             return {}
         try:
-            return in_child(lambda: evaluate(self.path), _EVALUATION_SECONDS)
+            found = self.path.stat()
+            key = (str(self.path.resolve()), found.st_mtime_ns, found.st_size)
+            return remembered(key, lambda: in_child(self._evaluate, _EVALUATION_SECONDS))
         except ToolError:
             return {}
+
+    def _evaluate(self) -> dict[tuple[str, str], str]:
+        return evaluate(self.path)
 
     def _load(self, data_only: bool) -> Any:
         openpyxl = library("openpyxl", "openpyxl", "Excel workbooks")
@@ -120,7 +125,7 @@ class Reader(Document):
             self.path, data_only=data_only, read_only=self._large, keep_links=False
         )
 
-    def _shown_rows(self, part: str, formulas: bool) -> Iterator[tuple[int, list[str]]]:
+    def _shown_rows(self, part: str, formulas: Formulas | None) -> Iterator[tuple[int, list[str]]]:
         """Yield the number and the cells of each row, from the first row and column on.
 
         With `hidden="omit"`, hidden rows are missing and cells of hidden columns are empty.
@@ -131,7 +136,7 @@ class Reader(Document):
                 yield (
                     number,
                     [
-                        "" if n in columns else self._cell(part, value, cell, formulas)
+                        "" if n in columns else self._cell(part, (number, n), value, cell, formulas)
                         for n, (value, cell) in enumerate(pairs, 1)
                     ],
                 )
@@ -164,7 +169,15 @@ class Reader(Document):
                 [(getattr(v, "value", None), row_cells.get(n)) for n, v in enumerate(stored, 1)],
             )
 
-    def _cell(self, part: str, value: object, cell: Any, formulas: bool) -> str:
+    def _cell(
+        self,
+        part: str,
+        at: tuple[int, int],
+        value: object,
+        cell: Any,
+        formulas: Formulas | None,
+    ) -> str:
+        """Return the text of a cell: its value, and its formula if `formulas` is given."""
         if cell is None or cell is value:
             return cell_text(value)
         formula = cell.value
@@ -176,7 +189,9 @@ class Reader(Document):
         if value is None:
             text = self._evaluated.get((part.upper(), cell.coordinate), "")
             note = ", not stored, computed now" if text else ", not stored"
-        return f"{text} {{{formula}{note}}}".lstrip() if formulas else text
+        if formulas is None:
+            return text
+        return f"{text} {{{formulas.text(*at, formula)}{note}}}".lstrip()
 
     # --- hidden parts ---
 

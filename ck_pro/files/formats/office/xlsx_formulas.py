@@ -6,12 +6,14 @@ import contextlib
 import importlib
 import io
 import re
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 from ...sheet import cell_text
 
+_WHOLE_COLUMNS = re.compile(r"([(,;!=+*/<>&-]|^)(\$?[A-Z]{1,3}):(\$?[A-Z]{1,3})(?![A-Z0-9(:$])")
 _CELL = re.compile(r"'\[[^]]*\]([^']+)'!([A-Z]+\d+)")
 
 
@@ -27,7 +29,7 @@ def evaluate(path: Path) -> dict[tuple[str, str], str]:
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
-            model = formulas.ExcelModel().loads(str(path)).finish()
+            model = formulas.ExcelModel().loads(str(_bounded(path))).finish()
             solution = model.calculate()
         except Exception:  # noqa: BLE001 - the library raises anything on unknown functions
             return {}
@@ -39,6 +41,28 @@ def evaluate(path: Path) -> dict[tuple[str, str], str]:
             if text is not None:
                 found[match[1].upper(), match[2]] = text
     return found
+
+
+def _bounded(path: Path) -> Path:
+    """Return a copy of a workbook whose formulas name no whole columns, such as A:B.
+
+    The library makes a million cells of each whole column. A copy is only made if one occurs.
+    """
+    openpyxl = importlib.import_module("openpyxl")
+    book = openpyxl.load_workbook(path, keep_links=False)
+    sheets = list(book.worksheets)
+    last = max((sheet.max_row for sheet in sheets), default=1)
+    changed = False
+    for sheet in sheets:
+        for cell in sheet._cells.values():
+            if cell.data_type == "f" and isinstance(cell.value, str):
+                text = _WHOLE_COLUMNS.sub(rf"\g<1>\g<2>1:\g<3>{last}", cell.value)
+                changed, cell.value = changed or text != cell.value, text
+    if not changed:
+        return path
+    copy = Path(tempfile.mkdtemp(prefix="formulas-")) / "copy.xlsx"
+    book.save(copy)
+    return copy
 
 
 def _text(ranges: Any) -> str | None:
