@@ -16,7 +16,7 @@ _FREE = 10 << 20
 _CHUNK = 1 << 20
 _XML_START = 4096
 _left = [MAX_UNPACKED]
-"""Bytes that may still be unpacked; a call runs in a process of its own (`in_child`)."""
+"""Bytes that may still be unpacked; each call runs in another process (`in_child`)."""
 
 
 @contextlib.contextmanager
