@@ -24,6 +24,7 @@ from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.browser.lease import discard_browser
 from ck_web.env import WebEnv
 from ck_web.page.page_diff import FullPage, insert_page, page_changes, section
+from ck_web.page.state import last_url_of
 from ck_web.tools import WebStopTool, WebTool, definitions
 
 __all__ = ["PREDEFINED_WEB_ACTIONS", "WebAgent", "WebStopTool", "WebTool", "start_address"]
@@ -161,7 +162,7 @@ call, continue_from=r keeps its browser and variables. Downloads are in the work
             workdir=run.workdir,
             target_url=session.info.get("target_url"),
             suspended=run.lease,
-            last_url=_last_url(run.continued or session),
+            last_url=last_url_of(run.continued or session),
             approver=run.approver,
             keep_after_exit=run.journal.folder is not None,
             setting=_setting_path(run),
@@ -267,9 +268,3 @@ def _setting_path(run: Run) -> str:
         names.insert(0, next(found, agent.name))
         run = run.parent
     return ".".join(names)
-
-
-def _last_url(session: AgentSession) -> str:
-    """Return the last page of a resumed session; empty for a new one."""
-    states = (step["action"].get("web_state_before") for step in reversed(session.steps))
-    return next((state["step_url"] for state in states if state), "")

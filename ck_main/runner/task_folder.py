@@ -13,7 +13,9 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -36,20 +38,60 @@ UNUSABLE = (JournalError, KeyError, TypeError, ValueError, AttributeError)
 """Errors raised when a journal that cannot be resumed is read."""
 
 
+_PROBE_WAITS = (0.01, 0.02, 0.04)
+"""Seconds between attempts to get the lock, which `in_use` holds for a moment."""
+_TRY = re.compile(r"try-\d+")
+
+
 @contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Lock a task's folder against other processes; yield False if another one has the lock."""
+def claimed(folder: Path, wait: Callable[[float], None] = time.sleep) -> Iterator[bool]:
+    """Lock a task's folder against other processes; yield False if another one has the lock.
+
+    Args:
+        folder: the folder; it is created if necessary.
+        wait: waits for seconds.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        locked = _locked(fd, fcntl.LOCK_EX)
+        for seconds in _PROBE_WAITS:
+            if locked:
+                break
+            wait(seconds)
+            locked = _locked(fd, fcntl.LOCK_EX)
+        yield locked
     finally:
         os.close(fd)
+
+
+def in_use(folder: Path) -> bool | None:
+    """Return whether a command uses an attempt's folder; None if none has ever locked it.
+
+    The lock of a command that was killed is free.
+    """
+    known = None
+    for place in (folder, folder.parent) if _TRY.fullmatch(folder.name) else (folder,):
+        try:
+            fd = os.open(place / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            known = not _locked(fd, fcntl.LOCK_SH)
+        finally:
+            os.close(fd)
+        if known:
+            return True
+    return known
+
+
+def _locked(fd: int, kind: int) -> bool:
+    """Lock a file; return False if another process has the lock."""
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def attempt_files(folder: Path) -> list[str]:

@@ -46,6 +46,7 @@ class Follower:
         self._on_error = on_error
         self.failures: list[str] = []
         self._waiting: list[Entry] = []
+        self._live: dict[str, Entry] = {}
         self._reported = 0.0
         self._total = self._done = 0
 
@@ -99,6 +100,7 @@ class Follower:
     def look(self, *, all_runs: bool = True) -> None:
         """Read what is new once: live runs first."""
         self._library.scan()
+        self._report_ended()
         found = [entry for entry in self._library.entries() if self._is_new(entry, all_runs)]
         found = [entry for entry in found if not self._recalled(entry)]
         found.sort(key=lambda entry: entry.place is not None)
@@ -117,6 +119,14 @@ class Follower:
             self._library.touch(())  # pages that wait learn that the search is complete
         if all_runs and not self._ended.is_set():
             self._indexer.save()
+
+    def _report_ended(self) -> None:
+        """Report runs whose command was killed: their journals do not change."""
+        live = {e.key: e for e in self._library.entries() if self._library.is_live(e)}
+        ended = [entry for key, entry in self._live.items() if key not in live]
+        self._live = live
+        if ended:
+            self._library.touch(ended)
 
     def _renew(self, entry: Entry) -> None:
         try:

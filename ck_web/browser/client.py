@@ -106,6 +106,10 @@ class RequestRefused(BrowserServerError):
         return self.code == _LEASE_ENDED
 
 
+class ServerUnreachable(BrowserServerError):
+    """The server does not accept the connection, or broke it."""
+
+
 def named_lines(reply: Mapping[str, Any]) -> dict[str, str]:
     """Return the elements of a reply that the request named; empty from an older server."""
     named = reply.get("named")
@@ -395,10 +399,10 @@ class BrowserClient:
     def _invalid(self, route: str, problem: str) -> BrowserServerError:
         return BrowserServerError(f"browser server {self.url}: {route}: {problem}")
 
-    def _unreachable(self, error: requests.ConnectionError) -> BrowserServerError:
+    def _unreachable(self, error: requests.ConnectionError) -> ServerUnreachable:
         refused = "refused" in str(error)
         problem = "connection refused" if refused else "the connection broke"
-        return BrowserServerError(
+        return ServerUnreachable(
             f"browser server {self.url}: {problem}; start a server with `python -m web_server`, or "
             "leave web_env.server_url empty to start one automatically"
         )

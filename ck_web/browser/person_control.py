@@ -15,7 +15,7 @@ from ck_pro.exceptions import BrowserServerError, ToolError
 from ck_pro.journal.masking import MASK
 from ck_web.actions import ACTIONS, parse_action
 from ck_web.browser import kept_servers
-from ck_web.browser.client import LEAN, BrowserClient, RequestRefused
+from ck_web.browser.client import LEAN, BrowserClient, RequestRefused, ServerUnreachable
 from ck_web.page.page_text import one_line
 from web_server.contract import PerformAction
 
@@ -76,7 +76,7 @@ class PersonControl:
         token = kept_servers.token_of(server) or os.environ.get("CK_WEB_TOKEN", "")
         if not server or not lease.get("browserId"):
             raise BrowserServerError("this run has no browser on lease")
-        self._id = str(lease["browserId"])
+        self._id, self._url = str(lease["browserId"]), str(lease.get("url") or "")
         self._client = BrowserClient(server, token=token, timeout=_TIMEOUT)
 
     def look(self) -> View:
@@ -87,8 +87,8 @@ class PersonControl:
         """
         try:
             seen = self._client.observe(self._id, "", _LOOK)
-        except RequestRefused as e:
-            raise _explained(e) from None
+        except (RequestRefused, ServerUnreachable) as e:
+            raise self._explained(e) from None
         finally:
             self._park()
         boxes = {n: one["box"] for n, one in seen.elements.items() if one.get("box")}
@@ -114,10 +114,10 @@ class PersonControl:
         try:
             named, secret = self._target(action, request)
             reply = self._client.perform(request)
-        except RequestRefused as e:
-            if e.is_action_failure:
+        except (RequestRefused, ServerUnreachable) as e:
+            if isinstance(e, RequestRefused) and e.is_action_failure:
                 raise ToolError(str(e)) from None
-            raise _explained(e) from None
+            raise self._explained(e) from None
         finally:
             self._park()
         shown, message = action.value or "", reply.message
@@ -151,11 +151,15 @@ class PersonControl:
         with suppress(BrowserServerError):
             self._client.renew_browser(self._id, parked=True)
 
-
-def _explained(error: RequestRefused) -> BrowserServerError:
-    if error.lease_ended:
+    def _explained(self, error: RequestRefused | ServerUnreachable) -> BrowserServerError:
+        """Return the error for a person, with what they can still do."""
+        if isinstance(error, ServerUnreachable):
+            why = f"its server {self._client.url} does not reply"
+        elif error.lease_ended:
+            why = "it was not used for too long, or another run needed its place"
+        else:
+            return error
+        place = f" at {self._url}" if self._url else ""
         return BrowserServerError(
-            "the browser of this run was closed: it was not used for too long, or another run "
-            "needed its place; a resumed run opens a new one"
+            f"the browser of this run was closed: {why}. A resumed run opens a new one{place}"
         )
-    return error

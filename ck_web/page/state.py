@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ck_pro.session import AgentSession
 from ck_web.page.banners import find_banner
 
 _PNG = "iVBORw0KGgo"  # the signature of PNG files, as base64
@@ -111,3 +112,9 @@ def data_url(image: str) -> str:
         return ""
     kind = "png" if image.startswith(_PNG) else "jpeg"
     return f"data:image/{kind};base64,{image}"
+
+
+def last_url_of(session: AgentSession) -> str:
+    """Return the last page of a web agent's session; empty for a new one."""
+    states = (step["action"].get("web_state_before") for step in reversed(session.steps))
+    return next((state["step_url"] for state in states if state), "")

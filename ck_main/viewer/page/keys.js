@@ -4,9 +4,15 @@ import { html, useEffect, useLayoutEffect, useRef } from '/static/ui.js';
 const layers = [];
 const WRITES = 'input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]';
 
+/** Whether a key belongs to the focused element: texts take all keys, a choice of one its arrows. */
+function isTaken(event) {
+  const focused = event.target;
+  return Boolean(focused.closest?.(WRITES)) || (focused.type === 'radio' && event.key.startsWith('Arrow'));
+}
+
 function onKey(event) {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest?.(WRITES) || document.querySelector('dialog[open]')) return;
+  if (isTaken(event) || document.querySelector('dialog[open]')) return;
   for (let at = layers.length - 1; at >= 0; at -= 1) {
     const command = layers[at].current[event.key];
     if (command && command(event) !== false) {

@@ -44,12 +44,34 @@ function Reason({ facts }) {
   }
   if (facts.action) return html`<div class="reason"><p>This action waits for approval:</p>
     <${InertText} value=${facts.action} /></div>`;
-  return html`<p>The run has not ended. It can be resumed.</p>`;
+  return html`<p>${facts.reason} It can be resumed.</p>`;
+}
+
+/** Browsers that closed with the command. */
+function Closed({ browsers }) {
+  if (!browsers.length) return null;
+  const one = browsers.length === 1;
+  return html`<p>${one ? 'The browser' : 'These browsers'} of this run closed with its command, so logins and typed text
+    are lost. The resumed run opens ${one ? 'a new one' : 'new ones'} at ${browsers.map((closed, n) => html`${n ? ', ' : ''}
+    <span class="mono">${visible(closed.url)}</span>`)}. If it needs you there, it stops again, and you can act in the
+    browser here.</p>`;
+}
+
+/** What the person did, by browser. */
+function Done({ facts }) {
+  const { actions, browsers } = facts;
+  if (!actions.length) return null;
+  const many = new Set(actions.map((one) => one.sid)).size > 1;
+  const task = (sid) => (browsers.find((one) => one.sid === sid) || { task: '' }).task;
+  return html`<div><p>You did:</p><ol class="done-list">${actions.map((one) => html`<li>${visible(one.line)}${
+    many && html` <span class="muted">(${visible(task(one.sid))})</span>`}</li>`)}</ol></div>`;
 }
 
 /** Answer or approval, the command, and the button that starts it. */
-function HandBack({ facts, path, load, setProblem, done }) {
-  const summary = done.length ? `I acted in your browser: ${done.map((one) => one.split(': ')[0]).join('; ')}.` : '';
+function HandBack({ facts, path, load, setProblem }) {
+  const asking = facts.browsers.filter((one) => one.asks).map((one) => one.sid);
+  const done = facts.actions.filter((one) => asking.includes(one.sid)).map((one) => one.line.split(': ')[0]);
+  const summary = done.length ? `I acted in your browser: ${done.join('; ')}.` : '';
   const [answer, setAnswer] = useState('');
   const [approve, setApprove] = useState(false);
   const [command, setCommand] = useState('');
@@ -88,17 +110,14 @@ function HandBack({ facts, path, load, setProblem, done }) {
 export function TakeOver({ run }) {
   const { facts, problem, setProblem, load, path } = useFacts(run);
   if (!canPost || !facts || !run.journal || !(facts.possible || facts.started)) return null;
-  const actions = facts.actions || [];
   const running = facts.started && facts.started.code === null;
   return html`<${Section} title="Take over" tone=${facts.possible ? 'warn' : ''}><div class="take-over">
     <${Started} started=${facts.started} />
     ${facts.possible && !running && html`<${Reason} facts=${facts} />
-      ${facts.browsers.length > 0 ? html`<${Remote} path=${path} agent=${facts.browsers[0].agent}
-        acted=${load} />`
-    : html`<p class="muted">It has no browser on lease. A resumed run opens a new one if it needs one.</p>`}
-      ${actions.length > 0 && html`<div><p>You did:</p><ol class="done-list">${actions.map((one) => html`
-        <li>${visible(one)}</li>`)}</ol></div>`}
-      <${HandBack} facts=${facts} path=${path} load=${load} setProblem=${setProblem} done=${actions} />`}
+      ${facts.browsers.length > 0 && html`<${Remote} path=${path} browsers=${facts.browsers} acted=${load} />`}
+      <${Closed} browsers=${facts.closed} />
+      <${Done} facts=${facts} />
+      <${HandBack} facts=${facts} path=${path} load=${load} setProblem=${setProblem} />`}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
   </div></${Section}>`;
 }

@@ -16,29 +16,30 @@ export function clickable(text) {
     .map((one) => ({ id: one[2], label: `[${one[2]}] ${one[3]}${one[4]}` }));
 }
 
-/** Requests to the browser, one after the other. */
-function useBrowser(path, acted) {
-  const [view, setView] = useState(null);
-  const [problem, setProblem] = useState('');
-  const [busy, setBusy] = useState(false);
+/** Requests to the browsers, one after the other. `views` and `problems` are by session. */
+function useBrowsers(path, acted) {
+  const [views, setViews] = useState({});
+  const [problems, setProblems] = useState({});
+  const [busy, setBusy] = useState('');
   const last = useRef(Promise.resolve());
-  const queue = (work) => {
-    setBusy(true);
-    const mine = last.current.then(work).then(() => setProblem(''), (error) => setProblem(error.message));
+  const put = (set, sid, value) => set((before) => ({ ...before, [sid]: value }));
+  const queue = (sid, work) => {
+    const mine = last.current.then(() => { setBusy(sid); return work(); })
+      .then(() => put(setProblems, sid, ''), (error) => put(setProblems, sid, error.message));
     last.current = mine;
-    mine.then(() => { if (last.current === mine) setBusy(false); });
+    mine.then(() => { if (last.current === mine) setBusy(''); });
     return mine;
   };
-  const look = () => queue(async () => {
-    invalidate(`${path}/look`);
-    setView(await getJson(`${path}/look`));
+  const look = (sid) => queue(sid, async () => {
+    const address = `${path}/look?browser=${encodeURIComponent(sid)}`;
+    invalidate(address);
+    put(setViews, sid, await getJson(address));
   });
-  const act = (action) => queue(async () => {
-    const found = await postJson(`${path}/act`, { action });
-    setView(found);
+  const act = (sid, action) => queue(sid, async () => {
+    put(setViews, sid, await postJson(`${path}/act`, { action, browser: sid }));
     acted();
   });
-  return { view, problem, busy, look, act };
+  return { views, problems, busy, look, act };
 }
 
 /** Keys typed on the picture: texts as a whole, other keys one by one; Tab leaves the picture. */
@@ -117,13 +118,46 @@ function Bar({ view, act, look, busy }) {
     <span class="muted" role="status">${busy ? 'working' : ''}</span></form>`;
 }
 
-/** The browser: a button first, then the page. `acted` is called after each action. */
-export function Remote({ path, agent, acted }) {
-  const { view, problem, busy, look, act } = useBrowser(path, acted);
+/** What a person needs to tell the browsers of a run apart. */
+function Choice({ browser, view, problem, chosen, choose }) {
+  const title = view ? view.title || 'page without a title' : problem ? 'closed' : 'loading';
+  return html`<label class=${`browser-choice ${chosen ? 'chosen' : ''}`}>
+    <input type="radio" name="browser" checked=${chosen} onChange=${choose} />
+    ${view && html`<img src=${`data:image/jpeg;base64,${view.image}`} alt="" />`}
+    <span class="facts"><strong>${visible(title)}</strong>
+      ${browser.asks && html`<span class="mark warn">asks you</span>`}
+      <span class="mono">${visible(view ? view.url : browser.url)}</span>
+      <span>${visible(browser.path)}: ${visible(browser.task)}</span></span></label>`;
+}
+
+/** Choose one of several browsers; each is looked at once, for its title. */
+function Choices({ browsers, state, chosen, choose }) {
+  const { views, problems, look } = state;
+  useEffect(() => { for (const one of browsers) if (!views[one.sid]) look(one.sid); }, [browsers.length]);
+  return html`<fieldset class="browser-choices"><legend>This run has ${browsers.length} browsers. Choose the one to
+    act in.</legend>${browsers.map((one) => html`<${Choice} key=${one.sid} browser=${one} view=${views[one.sid]}
+      problem=${problems[one.sid]} chosen=${one === chosen} choose=${() => choose(one.sid)} />`)}</fieldset>`;
+}
+
+/** The browsers of a run: a choice if there are several, then the page. `acted` is called after each action. */
+export function Remote({ path, browsers, acted }) {
+  const state = useBrowsers(path, acted);
+  const [sid, choose] = useState('');
+  const chosen = browsers.find((one) => one.sid === sid) || browsers[0];
+  const several = browsers.length > 1;
+  const view = state.views[chosen.sid];
+  const problem = state.problems[chosen.sid];
+  const busy = state.busy === chosen.sid;
+  const look = () => state.look(chosen.sid);
+  const act = (action) => state.act(chosen.sid, action);
   return html`<div class="browser">
-    ${!view && html`<p><button type="button" onClick=${look} disabled=${busy}>Look at the browser of ${agent}</button></p>`}
-    ${view && html`<${Bar} view=${view} act=${act} look=${look} busy=${busy} />
+    ${several && html`<${Choices} browsers=${browsers} state=${state} chosen=${chosen} choose=${choose} />`}
+    ${!view && (!several || problem) && html`<p><button type="button" onClick=${look} disabled=${busy}>
+      Look at the browser of ${visible(chosen.path)}</button></p>`}
+    ${view && html`<section aria-label=${`Browser: ${visible(view.title)}`} key=${chosen.sid}>
+      <${Bar} view=${view} act=${act} look=${look} busy=${busy} />
       <${Picture} view=${view} act=${act} busy=${busy} />
-      <p class="muted">${visible(view.title)}</p><${Elements} view=${view} act=${act} />`}
-    ${problem && html`<p class="problem" role="alert">${problem}</p>`}</div>`;
+      <p class="muted">${visible(view.title)}. Click in the picture and type, as in a browser.</p>
+      <${Elements} view=${view} act=${act} /></section>`}
+    ${problem && html`<p class="problem" role="alert">${visible(problem)}</p>`}</div>`;
 }

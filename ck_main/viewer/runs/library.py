@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from ck_main.runner.task_folder import claimed, in_use
 from ck_main.viewer.runs.entries import Entry, journal_state
 from ck_main.viewer.runs.open_runs import OpenRuns, close, find_journal, new_reader
 from ck_main.viewer.runs.outline import IN_PROGRESS
@@ -21,7 +23,7 @@ from ck_main.viewer.runs.summaries import COLUMNS
 _MAX_TRIES = 100
 _KEY = re.compile(r"[0-9a-f]{12}")
 LIVE_SECONDS = 900.0
-"""A journal that has not ended and did not grow for so long is no longer live."""
+"""A journal without a lock that did not grow for so long is no longer live."""
 
 
 class Library:
@@ -43,6 +45,7 @@ class Library:
         self._missed: dict[str, int] = {}
         self._scanners = [Scanner(n, source) for n, source in enumerate(self.sources)]
         self._open = OpenRuns()
+        self._claimed: set[Path] = set()
         self._changed = threading.Condition()
 
     # --- the list ----------------------------------------------------------------------------
@@ -81,11 +84,29 @@ class Library:
         return [known.get(name) for name in COLUMNS]
 
     def is_live(self, entry: Entry) -> bool:
-        """Whether a command is probably writing a run's journal."""
+        """Whether a command uses a run: it has locked the folder, or probably writes the journal.
+
+        Programs that run agents without a command lock no folder.
+        """
         if entry.journal is None or entry.summary.get("status") not in (IN_PROGRESS, None):
             return False
+        if entry.journal in self._claimed:
+            return False
+        used = in_use(entry.journal)
+        if used is not None:
+            return used
         state = journal_state(entry.journal)
         return bool(state) and time.time() - state[1] / 1e9 < LIVE_SECONDS
+
+    @contextmanager
+    def claimed(self, folder: Path) -> Iterator[bool]:
+        """Lock a run's folder, as `claimed`; the run does not become live by it."""
+        self._claimed.add(folder)
+        try:
+            with claimed(folder) as locked:
+                yield locked
+        finally:
+            self._claimed.discard(folder)
 
     def problems(self) -> list[str]:
         """Return lines that give no run."""

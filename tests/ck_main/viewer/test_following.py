@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from viewer_runs import RunWriter, output_with, small_run
 
+from ck_main.runner.task_folder import claimed
 from ck_main.viewer.live import Follower
 from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
@@ -53,6 +54,22 @@ def test_a_run_appears_grows_and_gets_its_row(tmp_path: Path, viewers: Any) -> N
     assert (done["key"], done["live"], done["status"]) == (row["key"], False, "done")
     client.until(lambda rows: len(client.search("walrus")) == 3)
     assert client.get(f"run/{row['key']}")["journal"].endswith("task1")
+
+
+def test_a_run_whose_command_was_killed_is_no_longer_live(tmp_path: Path, viewers: Any) -> None:
+    folder = tmp_path / "a" / "task1"
+    with claimed(folder):
+        RunWriter(folder, "task1").step(0)
+        client = viewers(tmp_path / "a")
+        [row] = client.until(lambda rows: len(rows) == 1 and rows[0]["steps"] == 1)
+        assert row["live"]
+        before = client.get("runs")["version"]
+    # its journal does not change, but pages that wait for changes learn it
+    changed = client.get(f"changes?since={before}")
+    while row["key"] not in changed["keys"]:
+        changed = client.get(f"changes?since={changed['version']}")
+    [row] = client.rows()
+    assert (row["live"], row["status"]) == (False, "in_progress")
 
 
 def test_later_tries_take_the_place_of_the_first_when_the_row_comes(

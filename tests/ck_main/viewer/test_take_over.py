@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
+from member_sites import (
+    answer_of,
+    asks_the_bank,
+    block,
+    command,
+    log_in,
+    member_model,
+    member_site,
+    viewing,
+)
 from paths import ROOT
 from person_browser import opened_page
 from playwright.sync_api import expect
 
 from ck_main import CKAgent
-from ck_main.viewer.app import create_app
-from ck_main.viewer.runs.library import Library
-from ck_main.viewer.runs.sources import sources_of
-from ck_main.viewer.take_over import StoppedRun
+from ck_main.viewer.stopped_run import StoppedRun
 from ck_pro import MultiStepAgent
 from ck_pro.approval import Decision
 from ck_pro.exceptions import ConfigError, InputError
@@ -34,134 +36,107 @@ from ck_pro.tools.human import AskHumanTool
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 
 SECRETS = {"code": {"value": "open sesame", "domains": ["shop.example"]}}
-LOGIN = """<title>Login</title><h1>Members</h1><form method="post" action="/login">
-<label>Name <input name="user"></label>
-<label>Password <input type="password" name="password"></label>
-<button>Log in</button></form>"""
 
 
-class _Site(BaseHTTPRequestHandler):
-    """A page behind a login."""
-
-    def do_GET(self) -> None:
-        member = "member=yes" in (self.headers.get("Cookie") or "")
-        self._answer("<title>Account</title><p>Your balance is 42 crowns.</p>" if member else LOGIN)
-
-    def do_POST(self) -> None:
-        sent = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        right = sent == {"user": ["ada"], "password": ["hunter2hunter2"]}
-        self._answer("", location="/account", cookie="member=yes" if right else "")
-
-    def _answer(self, page: str, location: str = "", cookie: str = "") -> None:
-        self.send_response(303 if location else 200)
-        if location:
-            self.send_header("Location", location)
-        if cookie:
-            self.send_header("Set-Cookie", cookie)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(page.encode())
-
-    def log_message(self, *args: Any) -> None:
-        pass
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the resumed command write its rows here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("CK_CHROMIUM", raising=False)  # other tests of commands need no browser
 
 
 @pytest.fixture
-def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+def bank() -> Iterator[str]:
+    with member_site("Bank", "Your balance is 42 crowns.") as site:
+        yield site
 
 
-def block(code: str) -> str:
-    return f"So.\n```python\n{code}\n```"
+def events_of(folder: Path, kind: str) -> list[Any]:
+    return [e for e in read_events(folder) if e["kind"] == kind]
 
 
-def replies(site: str) -> Any:
-    """Return a model that asks for help at the login, and then reads the page."""
-
-    def reply(call: ChatCall) -> str:
-        text = json.dumps(call.messages)
-        if "You are the web agent" not in text:
-            return block(
-                f"r = web_agent('What is the balance?', 'http://{site}/account')\n"
-                "stop(r['output'], r['log'])"
-            )
-        if "crowns" in text:
-            return block(r"stop(re.search(r'\d+ crowns', find('crowns'))[0], '')").replace(
-                "stop(re", "import re\nstop(re"
-            )
-        return block("ask_human('Please log in.')")
-
-    return reply
-
-
-def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    environ = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
-    return subprocess.run(
-        [sys.executable, "-m", "ck_main.main", "--plain", *args],
-        cwd=folder,
-        env={**environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=150,
-    )
-
-
-def test_a_person_logs_in_for_a_run_and_hands_it_back(
-    site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # the resumed command writes its rows here
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("CK_CHROMIUM", raising=False)  # other tests of commands need no browser
-    with FakeChatServer(replies(site)) as model:
+def test_a_person_logs_in_for_a_run_and_hands_it_back(bank: str, tmp_path: Path) -> None:
+    at_login = block("ask_human('Please log in.')")
+    with FakeChatServer(member_model(asks_the_bank(bank), lambda text: at_login)) as model:
         task = tmp_path / "tasks.jsonl"
         task.write_text('{"id": "balance", "question": "What is my balance?"}\n')
-        allow = ("--allow", site, "-m", model.url)
-        command(tmp_path, "-i", str(task), "-o", "runs/a.jsonl", *allow)
+        command(tmp_path, "-i", str(task), "-o", "runs/a.jsonl", "--allow", bank, "-m", model.url)
         run = StoppedRun(tmp_path / "runs/a/balance")
         assert run.question == "Please log in." and len(run.browsers) == 1
-        app = create_app(Library(sources_of([tmp_path / "runs/a.jsonl"])))
-        app.start()
-        try:
-            with opened_page(app.url) as page:
-                page.get_by_text("balance").first.click()
-                page.get_by_role("button", name="Look at the browser of web_agent").click()
-                picture = page.get_by_role("application")
-                expect(picture).to_be_visible()
-                page.get_by_text(re.compile(r"^Elements")).click()
-                page.get_by_role("button", name="textbox 'Name'").click()
-                expect(page.locator(".done-list li")).to_have_count(1)
-                picture.focus()
-                page.keyboard.type("ada")
-                expect(page.locator(".done-list li")).to_have_count(2)
-                page.get_by_role("button", name="textbox 'Password'").click()
-                expect(page.locator(".done-list li")).to_have_count(3)
-                picture.focus()
-                page.keyboard.type("hunter2hunter2")
-                page.keyboard.press("Enter")
-                expect(page.locator(".done-list li")).to_have_count(4)
-                expect(page.locator(".browser")).to_contain_text("Account")
-                page.get_by_label("Your answer").fill("You are logged in now.")
-                expect(page.locator(".hand-back pre")).to_contain_text("You are logged in now.")
-                page.get_by_role("button", name="Hand back and resume").click()
-                expect(page.get_by_text("ended with exit code 0")).to_be_visible(timeout=40_000)
-                expect(page.get_by_text("42 crowns").first).to_be_visible()
-        finally:
-            app.stop()
+        with viewing(tmp_path / "runs/a.jsonl") as app, opened_page(app.url) as page:
+            page.get_by_text("balance").first.click()
+            page.get_by_role("button", name="Look at the browser of ck_agent/web_agent").click()
+            log_in(page)
+            page.get_by_label("Your answer").fill("You are logged in now.")
+            expect(page.locator(".hand-back pre")).to_contain_text("You are logged in now.")
+            page.get_by_role("button", name="Hand back and resume").click()
+            expect(page.get_by_text("ended with exit code 0")).to_be_visible(timeout=40_000)
+            expect(page.get_by_text("42 crowns").first).to_be_visible()
     text = (tmp_path / "runs/a/balance/events.jsonl").read_text()
     assert "hunter2" not in text
-    done = [e for e in read_events(tmp_path / "runs/a/balance") if e["kind"] == "user_acted"]
+    done = events_of(tmp_path / "runs/a/balance", "user_acted")
     assert len(done) == 4 and done[1]["data"]["action"].startswith("type_text textbox 'Name'")
     assert "***" in done[3]["data"]["action"] and done[3]["data"]["url"].endswith("/account")
-    (row,) = (tmp_path / "runs/resumed.jsonl").read_text().splitlines()
-    assert json.loads(row)["eval"]["pred"] == "42 crowns"
+    assert answer_of(tmp_path / "runs/resumed.jsonl") == "42 crowns"
     prompts = json.dumps([call.messages for call in model.calls])
     assert "While the run waited, the user acted in your browser" in prompts
     assert "one new browser" not in prompts and "is a new one at the same address" not in prompts
+
+
+def test_a_person_chooses_between_the_browsers_of_two_agents(bank: str, tmp_path: Path) -> None:
+    with member_site("Library", "You have 3 books.") as library:
+        main = f"""from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor() as pool:
+    one = pool.submit(web_agent, 'The balance?', 'http://{bank}/account')
+    two = pool.submit(web_agent, 'How many books?', 'http://{library}/account')
+    stop(one.result()['output'] + ', ' + two.result()['output'], '')"""
+        at_bank = threading.Event()
+
+        def at_login(text: str) -> str:
+            if "The balance?" in text:  # is interrupted while the model thinks
+                at_bank.set()
+                model.closing.wait(5)
+                return block("ask_human('Please log in at the Bank.')")
+            at_bank.wait(30)
+            return block("ask_human('Please log in at the Library.')")
+
+        with FakeChatServer(member_model(main, at_login)) as model:
+            task = tmp_path / "tasks.jsonl"
+            task.write_text('{"id": "both", "question": "Both?"}\n')
+            allow = ("--allow", bank, "--allow", library)
+            command(tmp_path, "-i", str(task), "-o", "runs/a.jsonl", *allow, "-m", model.url)
+            folder = tmp_path / "runs/a/both"
+            browsers = StoppedRun(folder).browsers
+            assert [one.asks for one in browsers] == [True, False]
+            with viewing(tmp_path / "runs/a.jsonl") as app, opened_page(app.url) as page:
+                page.get_by_text("both").first.click()
+                choices = page.locator(".browser-choice")
+                expect(choices).to_have_count(2)
+                expect(choices.first).to_contain_text(f"Library loginasks youhttp://{library}/")
+                expect(choices.first).to_contain_text("ck_agent/web_agent: How many books?")
+                expect(choices.last).to_contain_text(f"Bank loginhttp://{bank}/account")
+                expect(page.get_by_role("region", name="Browser: Library login")).to_be_visible()
+                page.get_by_role("radio").first.focus()
+                page.keyboard.press("ArrowRight")  # the keyboard chooses, too
+                expect(page.get_by_role("region", name="Browser: Bank login")).to_be_visible()
+                expect(page.get_by_role("radio").last).to_be_checked()
+                log_in(page)
+                page.get_by_role("radio").first.check()
+                expect(page.get_by_role("region", name="Browser: Library login")).to_be_visible()
+                log_in(page, 4)
+                expect(page.get_by_label("Your answer")).to_have_value(re.compile("click .*Name"))
+                page.get_by_role("button", name="Hand back and resume").click()
+                expect(page.get_by_text("ended with exit code 0")).to_be_visible(timeout=60_000)
+    task_of = {e["sid"]: e["data"]["task"] for e in events_of(folder, "session")}
+    acted = [task_of[event["sid"]] for event in events_of(folder, "user_acted")]
+    assert acted == ["The balance?"] * 4 + ["How many books?"] * 4
+    assert answer_of(tmp_path / "runs/resumed.jsonl") == "42 crowns, 3 books"
+    for name in ("The balance?", "How many books?"):
+        prompts = [str(c.messages) for c in model.calls if name in str(c.messages[1])]
+        notice = next(p for p in prompts if "While the run waited" in p)
+        lines = notice[notice.index("While the run waited") :]
+        assert lines.count("- type_text") == 2, "each agent reads what was done in its browser"
 
 
 def test_a_run_without_browser_or_journal_cannot_be_taken_over(tmp_path: Path) -> None:
