@@ -105,7 +105,7 @@ def _check_files(files: list[Path], run: Path, force: bool) -> None:
     """Check the output files before any work.
 
     Raises:
-        OutputError: one exists, or is no regular file, or is the input.
+        OutputError: one exists, is not a regular file, or is the input.
     """
     for n, path in enumerate(files):
         require_no_device(path)

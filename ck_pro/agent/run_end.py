@@ -134,7 +134,7 @@ def waits_for_user(error: BaseException | None, run: Run) -> bool:
 def classify_failure(error: BaseException, run: Run) -> tuple[StopReason, str]:
     """Return the stop reason and the message for an error; log internal errors.
 
-    A `CKError` is no fault of the program: its message is for the user, without a traceback.
+    A `CKError` is not a fault of the program: its message is for the user, without a traceback.
     """
     reason = stop_reason_for(error)
     if isinstance(error, CKError):

@@ -89,7 +89,7 @@ class Document:
         """Yield the text of a part as paragraphs, lines or rows, each with its line end.
 
         Args:
-            part: name of a part that is no separate file.
+            part: name of a part that is not a separate file.
         """
         raise NotImplementedError
 

@@ -43,7 +43,7 @@ def _sound(path: str) -> Path:
     """Return a sound file, which may be inside another file."""
     where, kind = file_at(path)
     if kind.format != "audio":
-        raise ToolError(f"{path!r} is no sound file but a file of the kind {kind.name}")
+        raise ToolError(f"{path!r} is not a sound file, but a file of the kind {kind.name}")
     return where
 
 

@@ -116,13 +116,13 @@ def describe_files(files: Iterable[Path | str]) -> list[TaskFile]:
     """Describe the files that a run gets.
 
     Raises:
-        InputError: one is missing, no regular file, or has the name of another one.
+        InputError: one is missing, is not a regular file, or has the name of another one.
     """
     found: dict[str, TaskFile] = {}
     for given in files:
         path = Path(given).resolve()
         if not path.is_file():
-            raise InputError(f"files: {str(given)!r} does not exist, or is no file")
+            raise InputError(f"files: {str(given)!r} does not exist, or is not a file")
         if path.name in found:
             raise InputError(f"files: two files are named {path.name!r}; rename one")
         size = path.stat().st_size

@@ -46,7 +46,7 @@ class FileTool(Tool):
         """Return the call for the worker.
 
         Raises:
-            ToolError: the path is no text.
+            ToolError: the path is not a text.
         """
         if not isinstance(path, str) or not path.strip():
             raise ToolError(f"{self.name}: path must be a non-empty text, not {path!r}")

@@ -16,7 +16,7 @@ _DONE = "success"
 
 
 class ComputerMethodTool(Tool):
-    """A method of the computer that is no action, such as `goto` of a browser.
+    """A method of the computer that is not an action, such as `goto` of a browser.
 
     The schema comes from the caller. A method without a result returns "success".
     """

@@ -19,7 +19,7 @@ def opened_page(url: str, allowed: tuple[str, ...] = (), **options: Any) -> Iter
 
     Args:
         url: the address.
-        allowed: parts of messages on the console that are no errors.
+        allowed: parts of messages on the console that are not errors.
         options: of the browser context, such as `viewport`.
     """
     problems: list[str] = []

@@ -19,7 +19,7 @@ _FORMATS = {"png": "PNG", "jpeg": "JPEG"}
 _FONT_SIZE = 11
 _LABEL_HEIGHT = 10
 _CELL = 4  # resolution of the map of visible content, in pixels
-_FLAT = 12  # differences of brightness that are no visible content
+_FLAT = 12  # differences of brightness that are not visible content
 _MAX_HANDLE = 30  # a larger box without content may be an empty canvas, which has a use
 _OTHER_BOX, _OTHER_LABEL, _OWN_CONTENT = 2.0, 40.0, 3.0
 
@@ -95,7 +95,7 @@ class ContentMap:
         from PIL import ImageFilter
 
         edges = image.convert("L").filter(ImageFilter.FIND_EDGES)
-        # the filter copies the outermost pixels, which are no edges
+        # the filter copies the outermost pixels, which are not edges
         edges.paste(0, (0, 0, edges.width, 1))
         edges.paste(0, (0, 0, 1, edges.height))
         edges.paste(0, (0, edges.height - 1, edges.width, edges.height))

@@ -134,7 +134,7 @@ def _place(url: str) -> str:
 def _masks(secrets: Mapping[str, SiteSecret]) -> list[tuple[re.Pattern[str], str]]:
     """Return patterns for each form of each secret in replies, with its placeholder.
 
-    The longest come first. A number is no part of a longer one, and no id of an element.
+    The longest come first. A number is neither a part of a longer one nor the id of an element.
     """
     forms: dict[str, str] = {}
     for name, secret in secrets.items():

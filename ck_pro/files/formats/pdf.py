@@ -135,7 +135,7 @@ class Reader(Document):
         for word in _WORD.findall(second):
             if counted[word.casefold()]:
                 counted[word.casefold()] -= 1
-            elif word.casefold() not in joined:  # split in another way is no difference
+            elif word.casefold() not in joined:  # words split in another way are equal
                 missing.append(word)
         return missing
 

@@ -119,7 +119,7 @@ def _value(result: Any, run: RunContext | None, name: str) -> Any:
     data = result.structured_content
     if data is None:
         return text
-    if isinstance(data, dict) and len(data) == 1:  # SDKs wrap values that are no objects
+    if isinstance(data, dict) and len(data) == 1:  # SDKs wrap values that are not objects
         ((key, value),) = data.items()
         if key == "result" or value == text:
             return value

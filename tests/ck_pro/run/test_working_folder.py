@@ -67,7 +67,7 @@ def test_a_large_file_is_linked_and_cannot_be_changed(
 
 
 def test_missing_files_and_equal_names_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist, or is no file"):
+    with pytest.raises(InputError, match="does not exist, or is not a file"):
         describe_files([tmp_path / "none"])
     (tmp_path / "a").mkdir()
     for path in (tmp_path / "x.txt", tmp_path / "a" / "x.txt"):

@@ -75,7 +75,7 @@ def test_speech_is_recognised_or_the_missing_recogniser_named(executor: CodeExec
     assert "recognised by pocketsphinx" in said or "no speech recogniser is installed" in said
     result = executor.run("transcribe('red.png')")
     assert result.error is not None
-    assert "is no sound file but a file of the kind PNG image" in result.error.message
+    assert "is not a sound file, but a file of the kind PNG image" in result.error.message
 
 
 def test_the_worker_can_read_the_folder_of_the_speech_model(tmp_path: Path) -> None:

@@ -74,6 +74,6 @@ class DrawnComputer:
         self.calls.append(("drag", path))
 
     def greet(self, name: str = "you") -> str:
-        """A function of this computer that is no action."""
+        """A function of this computer that is not an action."""
         self.calls.append(("greet", name))
         return f"hello {name}"

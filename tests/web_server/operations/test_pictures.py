@@ -26,7 +26,7 @@ PAGES["/pictured-far"] = """<!doctype html><title>Far</title><style>body { margi
     <div></div><p>Here</p>"""
 PAGES["/late-picture"] = """<!doctype html><title>Late</title><style>body { margin: 0 }</style>
     <canvas id="c" width="400" height="300"></canvas><script>
-    // a worker's message is no timer, so that settling does not wait for it
+    // a worker's message is not a timer, so that settling does not wait for it
     const source = new Blob(['setTimeout(() => postMessage(1), 400)']);
     const worker = new Worker(URL.createObjectURL(source));
     worker.onmessage = () => c.getContext('2d').fillRect(100, 50, 20, 20);</script>"""

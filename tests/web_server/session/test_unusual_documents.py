@@ -1,4 +1,4 @@
-"""Documents that are no usual page: what cannot be shown, came in part, or did not come at all."""
+"""Documents that are not usual pages: not shown, incomplete, or never received."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def _line(row: Row) -> str:
 
 
 def _notes(root: Any) -> list[Any]:
-    """Return the notes that are no separators."""
+    """Return the notes that are not separators."""
     return [
         one for one in root if local(one) in ("footnote", "endnote") and not _value(one, "type")
     ]

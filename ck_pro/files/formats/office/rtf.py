@@ -48,7 +48,7 @@ class _State:
 
     Attributes:
         place: "" for text; else the destination whose text this is, such as "note".
-        skipped: whether this text is no part of the document.
+        skipped: whether this text is not part of the document.
         change: sign of a tracked change, "+" or "-", or "".
         author: number of its author.
         after_unicode: number of characters that follow each Unicode character as its substitute.
