@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from executor_tools import add_two
 
 from ck_pro.exceptions import Cancelled, LimitReached
 from ck_pro.executor import CodeExecutor
@@ -20,31 +21,6 @@ class Answer(dict):
 
     def __str__(self):
         return f"<answer {self['output']}>"
-
-
-def add_two(x: int = 0) -> int:
-    """Add two."""
-    return x + 2
-
-
-def stop(output, log=""):
-    return "ended"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with CodeExecutor(
-        functions={"add_two": add_two, "stop": stop},
-        terminal={"stop"},
-        workdir=tmp_path_factory.mktemp("shared"),
-        timeout=60,
-    ) as executor:
-        yield executor
-
-
-@pytest.fixture
-def run(shared):
-    return shared.run
 
 
 def test_wrong_calls_and_errors_of_functions_reach_the_code(run):

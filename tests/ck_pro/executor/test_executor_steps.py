@@ -8,36 +8,12 @@ import threading
 import time
 
 import pytest
+from executor_tools import add_two
 
 from ck_pro.exceptions import ConfigError, ExecutorError
 from ck_pro.executor import CodeExecutor
 
 pytestmark = pytest.mark.worker
-
-
-def add_two(x: int = 0) -> int:
-    """Add two."""
-    return x + 2
-
-
-def stop(output, log=""):
-    return "ended"
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with CodeExecutor(
-        functions={"add_two": add_two, "stop": stop},
-        terminal={"stop"},
-        workdir=tmp_path_factory.mktemp("shared"),
-        timeout=60,
-    ) as executor:
-        yield executor
-
-
-@pytest.fixture
-def run(shared):
-    return shared.run
 
 
 def test_a_step_has_output_value_and_state(run):

@@ -33,6 +33,11 @@ time.sleep(600)
 """Code that writes 200 MB; it needs `kind` ("kept", or "gone" for deleted files) and `keep`."""
 
 
+def add_two(x: int = 0) -> int:
+    """Add two."""
+    return x + 2
+
+
 def with_layers(*layers: str) -> type[CodeExecutor]:
     """Return an executor class that applies only these layers."""
     return type("WithLayers", (CodeExecutor,), {"layers": layers})
