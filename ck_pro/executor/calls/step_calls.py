@@ -25,6 +25,9 @@ from ck_pro.executor.worker.values import encode
 
 MAX_CANCELLED = 64
 """Maximum number of cancelled calls of an executor that are still running."""
+MAX_THREADS = wire.MAX_CALLS + MAX_CANCELLED + 64
+"""Maximum number of threads of one step: for running and cancelled calls, and for replies in
+transit. A worker that reads no replies blocks the threads that send them."""
 
 
 class Connection(Protocol):
@@ -84,6 +87,7 @@ class StepCalls:
         self.reader_token = ReaderToken()
         self._lock = threading.Lock()
         self._running: dict[int, CallFlag] = {}
+        self._threads = threading.Semaphore(MAX_THREADS)
         self.waits = MainWaits(lambda: worker.send(["where", step]))
         self._busy_since = 0.0
         self._busy = 0.0
@@ -97,6 +101,8 @@ class StepCalls:
 
     def handle(self, message: wire.Message, may_read: bool) -> None:
         """Handle a message of the worker; start a call on a thread.
+
+        Waits while `MAX_THREADS` threads serve calls, until one has sent its reply.
 
         Args:
             message: the message.
@@ -119,7 +125,8 @@ class StepCalls:
         elif kind in _CALLS and (flag := self._register(message)) is not None:
             token = self.reader_token.lend() if may_read and not self.reader_token.is_lent else None
             started = [message]  # popped, so that the message is freed when the call has ended
-            threads.submit(lambda: self._serve(started.pop(), flag, token))
+            self._threads.acquire()
+            threads.submit(lambda: self._serve_thread(started, flag, token))
 
     def _register(self, message: wire.Message) -> CallFlag | None:
         """Register a call. Return None if it is refused, or came after the end of the step.
@@ -161,6 +168,14 @@ class StepCalls:
         self._running[number].cancelled = True
         self._cancelled.add(1)
         self._end_call(number)
+
+    def _serve_thread(
+        self, started: list[wire.Message], flag: CallFlag, token: object | None
+    ) -> None:
+        try:
+            self._serve(started.pop(), flag, token)
+        finally:
+            self._threads.release()
 
     def _serve(self, message: wire.Message, flag: CallFlag, token: object | None) -> None:
         """Run a call; with the reader token, also the next calls, one after the other."""

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from ck_pro.executor import CodeExecutor, current_call
+from ck_pro.executor.calls.step_calls import MAX_THREADS
 from ck_pro.executor.worker import wire
 
 pytestmark = pytest.mark.worker
@@ -266,14 +267,21 @@ def test_the_memory_of_all_pending_calls_is_limited_together(tmp_path):
     ],
 )
 def test_forged_frames_give_a_result_in_time(tmp_path, frames):
-    stop = threading.Event()
-    functions = {"f": lambda *_: 1, "slow": lambda *_: stop.wait(0.2)}
+    stop, counts = threading.Event(), [0]
+
+    def f(*_):
+        counts.append(threading.active_count())
+        return 1
+
+    functions = {"f": f, "slow": lambda *_: stop.wait(0.2)}
     with executor_of(tmp_path, functions=functions, timeout=10) as executor:
         executor.run("kept = 1")
+        before = threading.active_count()
         began = time.monotonic()
         result = executor.run(f"STEP = 2\n{FRAMES}\n{frames}", timeout=10)
         result.output.encode(), str(result.value).encode(), str(result.error).encode()
         assert time.monotonic() - began < LONG
+        assert max(counts) <= before + MAX_THREADS, "also if the worker reads no replies"
         stop.set()
         later = executor.run("1 + 1")  # it may receive the rest of the frames
         assert later.value == "2" or later.state_lost
