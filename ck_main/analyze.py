@@ -24,6 +24,9 @@ from ck_main.analysis.summary import Summary, analyse
 from ck_main.analysis.tables import report_tables
 from ck_pro.command_line import AnyPath, ExitCode, run_command, without_controls
 from ck_pro.exceptions import OutputError
+from ck_pro.trajectory.exporting.writers import require_no_device
+from ck_pro.trajectory.labels import without_label_files
+from ck_pro.trajectory.reading.sources import require_not_input
 
 _SHOWN_PROBLEMS = 20
 EPILOG = """
@@ -64,8 +67,7 @@ def names_of(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("a", type=AnyPath())
-@click.argument("b", type=AnyPath(), required=False)
+@click.argument("inputs", metavar="A [B]", type=AnyPath(), nargs=-1, required=True)
 @click.option(
     "--by",
     default=",".join(DEFAULT_BY),
@@ -110,15 +112,20 @@ def names_of(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 def cli(
-    a: Path,
-    b: Path | None,
+    inputs: tuple[Path, ...],
     by: tuple[str, ...],
     html: Path | None,
     plots: Path | None,
     **options: Any,
 ) -> ExitCode:
     """Show scores with confidence intervals, endings and costs of A; compare it with B by task."""
-    summaries = [_analysed(path, by, options) for path in (a, b) if path is not None]
+    runs = without_label_files(inputs, _report_label_file)
+    if len(runs) > 2:
+        raise click.UsageError(f"{len(runs)} inputs: analyze compares two; name A, or A and B")
+    if html is not None:
+        require_no_device(html)
+        require_not_input("--html", html, runs)
+    summaries = [_analysed(path, by, options) for path in runs]
     good, force = options["good_score"], options["force"]
     comparison = compare(summaries[0], summaries[1], good=good) if len(summaries) > 1 else None
     written: list[Path] = []
@@ -141,6 +148,10 @@ def cli(
         click.echo("the input has no run", err=True)
         return ExitCode.LINES if problems else ExitCode.EMPTY
     return ExitCode.LINES if problems else ExitCode.DONE
+
+
+def _report_label_file(path: Path) -> None:
+    click.echo(f"{path} has labels, not runs (skipped)", err=True)
 
 
 def _analysed(path: Path, by: Sequence[str], options: dict[str, Any]) -> Summary:

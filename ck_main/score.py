@@ -25,6 +25,8 @@ from ck_pro.exceptions import ConfigError, InputError, LimitReached, ModelError
 from ck_pro.model import LLM, Budget
 from ck_pro.model.types import CallContext
 from ck_pro.run.sampling import Messages
+from ck_pro.trajectory.labels import without_label_files
+from ck_pro.trajectory.reading.sources import require_not_input
 
 _SHOWN = 20
 
@@ -117,10 +119,11 @@ def cli(
 
     INPUT is a file of output rows, or the folder of a run. It never changes.
     """
-    judge, budget = _judge(output, options)
+    runs = without_label_files(inputs, _report_label_file)
+    judge, budget = _judge(output, runs, options)
     scoring = Scoring(scorer, judge=judge, field=field)
     try:
-        found = rescore(inputs, output, scoring, force=options["force"], workers=options["workers"])
+        found = rescore(runs, output, scoring, force=options["force"], workers=options["workers"])
     except (LimitReached, ModelError) as e:
         kept = judge.asked if judge is not None else 0
         click.echo(
@@ -141,7 +144,18 @@ def cli(
     return ExitCode.LINES if found.problems else ExitCode.DONE
 
 
-def _judge(output: Path, options: dict[str, Any]) -> tuple[Judge | None, Budget]:
+def _report_label_file(path: Path) -> None:
+    click.echo(f"{path} has labels, not runs (skipped)", err=True)
+
+
+def _judge(
+    output: Path, inputs: Sequence[Path], options: dict[str, Any]
+) -> tuple[Judge | None, Budget]:
+    """Return the judge, if the options name its model, and its budget.
+
+    Raises:
+        ConfigError, InputError: the options cannot be used.
+    """
     budget = Budget(max_tokens=options["max_tokens"], max_money=options["max_money"])
     target, rubric = options["judge_model"], options["rubric"]
     if target is None:
@@ -156,6 +170,7 @@ def _judge(output: Path, options: dict[str, Any]) -> tuple[Judge | None, Budget]
         return llm(messages, context=CallContext(phase="tool:judge", budget=budget))
 
     cache = options["cache"] or output.with_name(f"{output.stem}.verdicts.jsonl")
+    require_not_input("--cache", cache, [*inputs, *([rubric] if rubric else [])])
     text = "" if rubric is None else _read(rubric)
     return Judge(ask, target, rubric=text, cache=cache), budget
 

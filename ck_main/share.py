@@ -26,6 +26,7 @@ from ck_main.viewer.runs.run_reader import RunReader
 from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.trajectory.exporting.writers import require_no_device
+from ck_pro.trajectory.reading.sources import require_not_input
 
 EPILOG = """
 \b
@@ -111,8 +112,9 @@ def _check_files(files: list[Path], run: Path, force: bool) -> None:
         require_no_device(path)
         if path in files[:n]:
             raise OutputError(f"{path} is given twice; name a file for each form")
-        if path.is_dir() or (path.exists() and run.exists() and path.samefile(run)):
-            raise OutputError(f"{path} is a folder or the run itself; name another file")
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder; name a file")
+        require_not_input("output", path, [run])
         if path.exists() and not force:
             raise OutputError(f"{path} exists already; give --force to replace it")
 

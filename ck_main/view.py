@@ -17,6 +17,7 @@ from ck_pro.command_line import AnyPath, ExitCode, run_command
 from ck_pro.local_page import require_flask
 from ck_pro.local_page.opening import can_open, open_in_browser
 from ck_pro.local_page.security import is_loopback
+from ck_pro.trajectory.reading.sources import require_not_input
 
 EPILOG = """
 \b
@@ -53,7 +54,10 @@ def cli(
     from ck_main.viewer.runs.library import Library
     from ck_main.viewer.runs.sources import sources_of
 
-    library = Library(sources_of(runs))
+    sources = sources_of(runs)
+    if labels is not None:
+        require_not_input("--labels", labels, [one.path for one in sources])
+    library = Library(sources)
     app = create_app(library, host=host, port=port, labels=labels)
     if not is_loopback(host):
         click.echo(

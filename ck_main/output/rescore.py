@@ -16,7 +16,13 @@ from ck_pro.exceptions import ConfigError, InputError, OutputError
 from ck_pro.trajectory.exporting.writers import JsonLinesWriter
 from ck_pro.trajectory.reading.attempts import final_results, number_in, value_at
 from ck_pro.trajectory.reading.big_json import Pairs, is_list
-from ck_pro.trajectory.reading.sources import Problem, Record, check_inputs, read_records
+from ck_pro.trajectory.reading.sources import (
+    Problem,
+    Record,
+    check_inputs,
+    read_records,
+    require_not_input,
+)
 
 _KEPT_CHANGES = 1000
 _AHEAD = 4
@@ -100,9 +106,7 @@ def rescore(
         ModelError, LimitReached: from the judge; there is no output then.
     """
     check_inputs(inputs)
-    for path in inputs:
-        if output.exists() and path.exists() and output.samefile(path):
-            raise InputError(f"{output} is the input, which never changes; name another output")
+    require_not_input("--output", output, inputs)
     found = Rescored()
     writer = JsonLinesWriter(output, force=force)
     total: list[list[float]] = [[], []]

@@ -24,6 +24,7 @@ from ck_pro.exceptions import CKError, ConfigError, InputError
 from ck_pro.session import AgentSession
 from ck_pro.session.html_form import session_html, step_html
 from ck_pro.session.observed import observation_text
+from ck_pro.trajectory.labels import without_label_files
 from ck_pro.trajectory.reading.attempts import Try, final_results, tries_of, value_at
 from ck_pro.trajectory.reading.big_json import plain
 from ck_pro.trajectory.reading.model_calls import step_calls
@@ -62,13 +63,13 @@ def load(path: PathName | Sequence[PathName]) -> Runs:
 
     Args:
         path: a file of rows, the folder of a run or of a task, or several of these. Journals of
-            runs that have not ended are included.
+            runs that have not ended are included; label files among several are skipped.
 
     Raises:
         InputError: a path does not exist, or is of another form.
     """
     several = [path] if isinstance(path, str | PathLike) else list(path)
-    return Runs([Path(p) for p in several])
+    return Runs(without_label_files([Path(p) for p in several]))
 
 
 class LoadedStep(dict[str, Any]):
@@ -414,6 +415,6 @@ def _cell(value: object) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, float):
-        return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
+        return f"{value:,.0f}" if value.is_integer() else f"{value:.3g}"
     whole = " ".join(str(value).split())
     return whole if len(whole) <= 80 else f"{whole[:80]}..."

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from ck_main.output.output_files import folder_of
 from ck_main.tasks.dataset import safe_name
-from ck_pro.exceptions import InputError
 from ck_pro.journal import is_journal
-from ck_pro.trajectory.labels import is_label_file
+from ck_pro.trajectory.labels import without_label_files
 from ck_pro.trajectory.reading.sources import check_inputs
 
 ROWS_SUFFIX = ".jsonl"
@@ -58,8 +57,7 @@ def sources_of(paths: Sequence[Path]) -> list[Source]:
         InputError: a path does not exist or cannot be read, is binary, or has no journal.
     """
     found: dict[Path, Source] = {}
-    runs = [path for path in paths if not is_label_file(path)] or paths
-    for given in runs:  # `runs/*.jsonl` also names the label files
+    for given in without_label_files(paths):
         source = _source(given)
         found.setdefault(source.path, source)
     return list(found.values())
@@ -79,8 +77,6 @@ def _source(given: Path) -> Source:
     if not path.exists() and folder_of(path).is_dir():
         return Source(str(given), path, path, folder_of(path))
     check_inputs([given])
-    if not path.is_file():
-        raise InputError(f"cannot read {given}: it is neither a file nor a folder")
     return Source(str(given), path, path, folder_of(path))
 
 

@@ -12,7 +12,7 @@ from ck_pro.trajectory.exporting.filters import FilterSettings
 from ck_pro.trajectory.exporting.html_form import report_html
 from ck_pro.trajectory.formats.export_format import ExportFormat
 from ck_pro.trajectory.formats.layout import Columns, ImageMode, Reasoning
-from ck_pro.trajectory.reading.sources import check_inputs
+from ck_pro.trajectory.reading.sources import check_inputs, require_not_input
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,7 @@ def check_settings(settings: ExportSettings) -> None:
         settings.filters.labels
     ):
         raise InputError("--label and --unlabelled drop need --labels FILE")
-    output = settings.output
-    for path in (*settings.inputs, *settings.filters.labels):
-        if output.exists() and path.exists() and output.samefile(path):
-            raise InputError(f"--output {output} is also an input; name another file")
+    require_not_input("--output", settings.output, (*settings.inputs, *settings.filters.labels))
 
 
 def _conflicts(s: ExportSettings) -> Iterator[str]:

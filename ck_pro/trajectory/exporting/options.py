@@ -16,7 +16,7 @@ from ck_pro.session.status import Status
 from ck_pro.trajectory.exporting.filters import Condition, FilterSettings
 from ck_pro.trajectory.exporting.job import ExportSettings
 from ck_pro.trajectory.formats import ExportFormat, export_formats
-from ck_pro.trajectory.labels import is_label_file
+from ck_pro.trajectory.labels import without_label_files
 from ck_pro.trajectory.reading.sources import Problem
 
 SHOWN_PROBLEMS = 20
@@ -256,12 +256,13 @@ def settings_of(
 
 def _runs(paths: Sequence[Path]) -> list[Path]:
     """Return the inputs without label files, which `runs/*.jsonl` also names."""
-    for path in filter(is_label_file, paths):
-        click.echo(f"{path} has labels, not runs (skipped); to use it, add --labels", err=True)
-    found = [path for path in paths if not is_label_file(path)]
-    if not found:
+    if not paths:
         raise click.UsageError("give at least one --input")
-    return found
+
+    def report(path: Path) -> None:
+        click.echo(f"{path} has labels, not runs (skipped); to use it, add --labels", err=True)
+
+    return without_label_files(paths, report)
 
 
 def first_lines(lines: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from ck_pro.trajectory.labels.label_file import (
     is_label_file,
     label_file_of,
     unused_label_files,
+    without_label_files,
 )
 from ck_pro.trajectory.labels.label_set import Decision, Labels
 
@@ -29,4 +30,5 @@ __all__ = [
     "is_label_file",
     "label_file_of",
     "unused_label_files",
+    "without_label_files",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -29,6 +29,27 @@ def is_label_file(path: Path) -> bool:
     return path.name.endswith(SUFFIX)
 
 
+def without_label_files(
+    inputs: Sequence[Path], on_skip: Callable[[Path], object] = lambda path: None
+) -> list[Path]:
+    """Return the inputs that are not label files: `runs/*.jsonl` names both.
+
+    Args:
+        inputs: what the user named.
+        on_skip: called with each label file.
+
+    Raises:
+        InputError: all inputs are label files.
+    """
+    skipped = [path for path in inputs if is_label_file(path)]
+    if skipped and len(skipped) == len(inputs):
+        first = skipped[0]
+        raise InputError(f"{first} has labels, not runs; name the output {_runs_of(first)}")
+    for path in skipped:
+        on_skip(path)
+    return [path for path in inputs if not is_label_file(path)]
+
+
 def label_file_of(path: Path) -> Path:
     """Return the label file of an input: `runs/a.labels.jsonl` for `runs/a.jsonl` and `runs/a/`.
 
@@ -42,6 +63,10 @@ def label_file_of(path: Path) -> Path:
     while is_journal(run) and (is_journal(run.parent) or _is_run(run.parent)):
         run = run.parent
     return run.with_name(f"{run.name}{SUFFIX}")
+
+
+def _runs_of(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(SUFFIX) + ".jsonl")
 
 
 def _is_run(folder: Path) -> bool:

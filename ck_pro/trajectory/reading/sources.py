@@ -8,7 +8,7 @@ and directories give the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -111,9 +111,33 @@ def check_inputs(paths: Sequence[Path]) -> None:
             raise InputError(f"cannot read {path}: {e.strerror}") from None
 
 
+def require_not_input(option: str, output: Path, inputs: Iterable[Path]) -> None:
+    """Check that a file to write is not one that the command reads, also by another name.
+
+    Args:
+        option: subject of the message, such as "--output".
+        output: the file to write.
+        inputs: files of rows, and folders. The rows beside a folder, and the journals in a folder,
+            count as well.
+
+    Raises:
+        InputError: it is.
+    """
+    if not output.exists():
+        return
+    journal = output.name in (EVENTS_FILE, COMPRESSED_FILE)
+    for path in inputs:
+        rows = path.with_name(f"{path.name}.jsonl")
+        same = any(one.exists() and output.samefile(one) for one in (path, rows))
+        if same or (journal and path.resolve() in output.resolve().parents):
+            raise InputError(f"{option} {output} is also an input; name another file")
+
+
 def _check_file(path: Path) -> None:
     if path.name in (EVENTS_FILE, COMPRESSED_FILE):
         raise InputError(f"{path} is a journal's file: name its folder, {path.parent}")
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot read {path}: it is neither a file nor a folder")
     with path.open("rb") as file:
         head = file.read(8)
     for magic, (form, what_to_do) in _BINARY.items():

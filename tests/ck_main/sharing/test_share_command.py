@@ -89,8 +89,7 @@ def test_each_error_is_one_line(
     ("options", "line"),
     [
         (("--html", "old.html"), "old.html exists already; give --force to replace it"),
-        (("--html", "a.jsonl", "--force"), "a.jsonl is a folder or the run itself"),
-        (("--html", "a"), "a is a folder or the run itself; name another file"),
+        (("--html", "a"), "a is a folder; name a file"),
         (("--html", "/dev/null", "--force"), "/dev/null: the output is renamed"),
         (("--html", "x", "--markdown", "x"), "x is given twice"),
     ],
