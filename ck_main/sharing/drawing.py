@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -67,12 +68,10 @@ def draw_frames(frames: Sequence[Frame]) -> Iterator[Image]:
 
 def _height(frame: Frame) -> int:
     """Return the height of a frame's picture, from the head of its image; 0 if it is damaged."""
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(frame.image), formats=_FORMATS) as source:
+        with _source(frame.image) as source:
             return _scaled_height(source.width, source.height)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except _damage():
         return 0
 
 
@@ -85,15 +84,36 @@ def _opened(data: bytes) -> Image | None:
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as source:
-            if source.width * source.height > _MAX_PIXELS:
-                return None
+        with _source(data) as source:
             picture = source.convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+    except _damage():
         return None
     size = (WIDTH, _scaled_height(picture.width, picture.height))
     scaled: Image.Image = picture.resize(size, Image.Resampling.LANCZOS)
     return scaled
+
+
+def _source(data: bytes) -> Image:
+    """Open an image; its pixels are read later.
+
+    Raises:
+        ValueError: it has too many pixels.
+    """
+    from PIL import Image
+
+    with warnings.catch_warnings():  # the limit below is lower than that of Pillow's warning
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        source = Image.open(io.BytesIO(data), formats=_FORMATS)
+    if source.width * source.height > _MAX_PIXELS:
+        raise ValueError("too many pixels")
+    return source
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Return the errors of damaged or too large images."""
+    from PIL import Image
+
+    return (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 
 
 def _drawn(frame: Frame, picture: Image, height: int) -> Image:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ck_main.sharing.masking import SharedSecrets
 from ck_main.viewer.runs.outline import SessionOutline, mapping_of, number_of, text_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.step_view import blob_name, image_url
@@ -28,7 +29,7 @@ class Frame:
         image: the encoded image.
         width, height: what it shows, in the units of `targets`; 0 if unknown.
         targets: what the action acts on; points have no size.
-        step: the session's step, from 1.
+        step: index of the session's step, as in the journal.
         agent: the session's agent.
         caption: what happens, in one line.
         url: of the page.
@@ -55,7 +56,8 @@ class Frame:
 def frames_of(reader: RunReader) -> list[Frame]:
     """Return the pictures of a run in order; empty if it has none.
 
-    Step pictures come first. A run without them may have the screens of a computer agent.
+    Step pictures come first. A run without them may have the screens of a computer agent. Secrets
+    of the environment are masked in the texts.
     """
     for kind in (EventKind.PICTURE, EventKind.SCREEN):
         frames = sorted(_frames(reader, kind), key=lambda frame: frame.time)
@@ -68,7 +70,7 @@ def with_answer(frames: list[Frame], answer: str) -> list[Frame]:
     """Add a frame with the run's answer, over its last picture."""
     if not frames or not answer:
         return frames
-    caption = one_line(f"Answer: {answer}")
+    caption = one_line(SharedSecrets().text(f"Answer: {answer}"))
     end = replace(frames[-1], caption=caption, targets=(), failed=False, acts=False)
     return [*(frames[:-1] if frames[-1].last else frames), end]
 
@@ -80,6 +82,7 @@ def one_line(text: str) -> str:
 
 
 def _frames(reader: RunReader, kind: EventKind) -> Iterator[Frame]:
+    secrets = SharedSecrets()
     for session, step in reader.outline.all_steps():
         if not step.picture:
             continue
@@ -93,7 +96,7 @@ def _frames(reader: RunReader, kind: EventKind) -> Iterator[Frame]:
         acted = False
         for event in events:
             if event.get("kind") == kind:
-                frame = _frame(reader, session, step.i, event, calls, step.title)
+                frame = _frame(reader, session, step.i, event, calls, step.title, secrets)
                 if frame is not None and acted and not frame.acts:
                     frame = replace(frame, caption="", last=True)
                 if frame is not None:
@@ -108,6 +111,7 @@ def _frame(
     event: Mapping[str, Any],
     calls: Mapping[int, Mapping[str, Any]],
     title: str,
+    secrets: SharedSecrets,
 ) -> Frame | None:
     data = mapping_of(event.get("data"))
     image = _image(reader, data.get("image"))
@@ -129,10 +133,10 @@ def _frame(
         width=number_of(data.get("width")) or 0.0,
         height=number_of(data.get("height")) or 0.0,
         targets=tuple(box for box in boxes if box is not None),
-        step=i + 1,
+        step=i,
         agent=one_line(session.agent),
-        caption=one_line(caption),
-        url=one_line(text_of(data.get("url") or data.get("current_url"))),
+        caption=one_line(secrets.text(caption)),
+        url=one_line(secrets.text(text_of(data.get("url") or data.get("current_url")))),
         failed=failed,
         acts=call is not None,
         time=number_of(event.get("time")) or 0.0,

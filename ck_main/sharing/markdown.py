@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ck_main.sharing.frames import one_line
+from ck_main.sharing.masking import SharedSecrets
 from ck_main.viewer.runs.outline import SessionOutline, text_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.run_view import run_json, tree
-from ck_pro.journal.masking import Secrets, secrets_of_environment
 
 MAX_STEPS = 200
 """Steps of one session that the summary lists."""
@@ -29,7 +29,7 @@ def summary_of(reader: RunReader, image: str = "") -> str:
         reader: the run.
         image: address of a picture of the run to show, relative to the summary; empty for none.
     """
-    secrets = Secrets(secrets_of_environment())
+    secrets = SharedSecrets()
     run = secrets.masked(run_json(reader))
     parts = [f"# {plain(run['id'] or 'Run')}", *_facts(run)]
     if image:
@@ -79,7 +79,7 @@ def _facts(run: Mapping[str, Any]) -> Iterator[str]:
     yield "\n".join(["| | |", "|---|---|", *lines])
 
 
-def _session(session: SessionOutline, secrets: Secrets) -> Iterator[str]:
+def _session(session: SessionOutline, secrets: SharedSecrets) -> Iterator[str]:
     head = " / ".join(map(plain, session.path)) or plain(session.agent)
     level = "###" if len(session.path) < 2 else "####"
     yield f"{level} {head}"
@@ -94,7 +94,7 @@ def _session(session: SessionOutline, secrets: Secrets) -> Iterator[str]:
         notes += ["error"] if step.error else []
         if step.start is not None and step.end is not None:
             notes.append(f"{step.end - step.start:.1f} s")
-        lines.append(f"{step.i + 1}. {title}" + (f" ({', '.join(notes)})" if notes else ""))
+        lines.append(f"{step.i}. {title}" + (f" ({', '.join(notes)})" if notes else ""))
     if len(session.steps) > MAX_STEPS:
         lines.append(f"\n{len(session.steps) - MAX_STEPS} more steps are not listed.")
     yield "\n".join(lines)

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from ck_main.sharing.masking import SharedSecrets
 from ck_main.viewer.runs.outline import ModelCall, text_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.run_view import run_json
 from ck_main.viewer.runs.step_view import call_facts, message_json, message_size, step_json
 from ck_pro.exceptions import InputError
-from ck_pro.journal.masking import Secrets, secrets_of_environment
 from ck_pro.trajectory.reading.messages import MEDIA_TYPES
 from ck_pro.version import __version__
 
@@ -47,7 +47,7 @@ class PageData:
         self, reader: RunReader, key: str, *, task_id: str, limit: int, prompts: bool = True
     ):
         self._reader, self._path, self._limit = reader, f"/api/run/{key}", limit
-        self._secrets = Secrets(secrets_of_environment())
+        self._secrets = SharedSecrets()
         self._responses: dict[str, Any] = {}
         self._messages: dict[str, int] = {}
         self._sizes: list[int] = []  # characters of each message

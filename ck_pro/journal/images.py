@@ -7,9 +7,11 @@ before the line that refers to it. It escapes other texts that start with `blob:
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 import re
+import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,8 @@ from ck_pro.exceptions import JournalError
 from ck_pro.journal.packed import sync_folder
 
 BLOBS_FOLDER = "blobs"
+MAX_BYTES = 256 * 2**20
+"""Limit for a stored file that is read."""
 BLOB, ESCAPED = "blob:", "blob::"
 """Prefix of a reference to an image, and of an escaped text."""
 
@@ -118,6 +122,21 @@ def _decoded(text: str) -> bytes | None:
     return content if base64.b64encode(content).decode() == text else None
 
 
+def _content(path: Path) -> bytes:
+    """Read a stored file. Folders that others made may contain pipes and devices instead.
+
+    Raises:
+        OSError: it cannot be read, is not a file, or is too large.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        if facts.st_size > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"it has more than {MAX_BYTES:,} bytes")
+        return file.read()
+
+
 class BlobReader:
     """The blobs of a journal, by name.
 
@@ -133,7 +152,7 @@ class BlobReader:
         if _BLOB_NAME.fullmatch(name) is None:
             return None
         try:
-            content = (self._blobs / name).read_bytes()
+            content = _content(self._blobs / name)
         except OSError:
             return None
         return content if hashlib.sha256(content).hexdigest() == name.split(".", 1)[0] else None
@@ -174,7 +193,7 @@ class ImageReader:
         if known is not None:
             return known
         try:
-            content = (self._blobs / name).read_bytes()
+            content = _content(self._blobs / name)
         except OSError as e:
             raise JournalError(f"cannot read {self._blobs / name}: {e.strerror}") from None
         digest, kind = name.split(".", 1)

@@ -15,6 +15,7 @@ from viewer_runs import RunWriter, small_run
 from ck_main.sharing.frames import one_line
 from ck_main.sharing.markdown import plain, summary_of
 from ck_main.viewer.runs.journal_run import JournalRun
+from ck_main.viewer.runs.outline import TITLE_CHARS
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 MARKS = [*"\\`*_{}[]()#+-.!|<>~&@:$=^\"'/ 1a\n", "](", "<b>", "http://x.y", "www.", "1. ", "&lt;"]
@@ -56,8 +57,19 @@ def test_the_summary_has_task_answer_score_costs_and_a_line_per_step(tmp_path: P
     assert "![The steps in the browser](<out/one run.gif>)" in text
     assert "```text\nWhat is the answer of one?\n```" in text
     assert "## Answer\n\n```text\n42\n```" in text
-    assert "1. Ask. (1 call" in text and "2. The zebra crossing is the answer." in text
+    assert "0. Ask. (1 call" in text and "1. The zebra crossing is the answer." in text
     assert "#### ck\\_agent / web\\_agent" in text and "Task: look" in text
+
+
+@pytest.mark.parametrize("shown", [3, 4, 11, 12])
+def test_the_beginning_of_a_secret_at_the_end_of_a_short_text_is_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: int
+) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", "hunter2-PASS")
+    run = RunWriter(tmp_path / "cut", "cut")
+    run.step(0, thought="x" * (TITLE_CHARS - shown) + "hunter2-PASS")
+    run.finish()
+    assert ("hunt" in summary_of(reader_of(tmp_path / "cut"))) is False
 
 
 def test_hostile_texts_become_no_html_no_link_and_no_image(tmp_path: Path) -> None:

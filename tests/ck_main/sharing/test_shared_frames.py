@@ -58,7 +58,7 @@ def test_each_action_has_a_frame_with_target_and_caption(tmp_path: Path) -> None
     typed = picture("blue", call=1, targets=[[50, 60, 70, 80]])
     first, second = frames_with(tmp_path, start, click, typed)
     assert first.caption == "click [3] link 'Help': now at http://s.test/help"
-    assert (first.targets, first.step, first.agent) == (((10, 20, 30, 40),), 1, "ck_agent")
+    assert (first.targets, first.step, first.agent) == (((10, 20, 30, 40),), 0, "ck_agent")
     assert second.caption.startswith("type [4]") and second.url == "http://s.test/"
 
 
@@ -150,6 +150,22 @@ def test_damaged_images_are_left_out_and_none_is_an_error() -> None:
     assert len([*draw_frames([frame(b"no image"), frame(image("white"))])]) == 1
     with pytest.raises(InputError, match="missing or damaged"):
         gif_of([frame(b"no image")])
+
+
+def test_an_image_of_many_pixels_is_damaged_without_a_warning() -> None:
+    many = io.BytesIO()
+    Image.new("1", (12_000, 12_000)).save(many, "PNG")
+    assert len([*draw_frames([frame(many.getvalue()), frame(image("white"))])]) == 1
+
+
+def test_secrets_of_the_environment_are_masked_in_captions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", "Help': now at")
+    [only] = frames_with(tmp_path, picture("white", call=0, targets=[]))
+    assert only.caption == "click [3] link '*** http://s.test/help"
+    [*_, end] = with_answer([only], "Help': now at home")
+    assert end.caption == "Answer: *** home"
 
 
 def test_long_runs_keep_the_first_frames_and_the_last() -> None:

@@ -16,7 +16,13 @@ from journal_data import model_call, status
 
 from ck_pro.events import EventKind
 from ck_pro.exceptions import JournalError
-from ck_pro.journal import EVENTS_FILE, Journal, read_events, secrets_of_environment
+from ck_pro.journal import (
+    EVENTS_FILE,
+    BlobReader,
+    Journal,
+    read_events,
+    secrets_of_environment,
+)
 
 IMAGE = "data:image/png;base64,iVBORw0KGgoAAAA="
 
@@ -74,6 +80,24 @@ def test_a_damaged_image_is_reported_and_restored_by_the_next_writer(tmp_path: P
     with Journal(tmp_path) as journal:
         again = journal.append(EventKind.WORLD, sid="s", data={"seen": IMAGE})
     assert _read(tmp_path) == [kept, again]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_something_else_in_the_place_of_an_image_is_damage(tmp_path: Path, kind: str) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(EventKind.WORLD, sid="s", data={"seen": IMAGE})
+    blob = next((tmp_path / "blobs").iterdir())
+    blob.unlink()
+    if kind == "pipe":
+        os.mkfifo(blob)
+    elif kind == "device":
+        blob.symlink_to("/dev/zero")
+    else:
+        with blob.open("wb") as file:
+            file.truncate(2**33)
+    with pytest.raises(JournalError, match=r"\.png: it (is not a file|has more than)"):
+        _read(tmp_path)
+    assert BlobReader(tmp_path).read(blob.name) is None
 
 
 @pytest.mark.parametrize("torn", ['{"kind": "x", "sid"', '{"kind": "', "\x00\x00", "é"])
