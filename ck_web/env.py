@@ -153,10 +153,10 @@ class WebEnv(Environment):
             if failure:
                 report = f"{named} failed: {failure}"
                 return ErrorObservation(text=report), report
-            summary = declared.report(result)
+            for_code = declared.reads_only or declared.returns_data  # it prints from the result
+            summary = declared.report(result) if for_code else result
             report = f"{named}: {summary}" if summary else ""
-            if not (declared.reads_only or declared.returns_data):
-                result = report  # other results are for the code, which prints from them
+            result = result if for_code else report
             return BrowserObservation(text=result, url=browser.state.step_url), report
 
     def start_at(self, url: str) -> None:

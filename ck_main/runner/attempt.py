@@ -165,7 +165,8 @@ class Attempt:
         self.moved = ""
         """One line that explains why a previous attempt was not resumed; "" if not needed."""
         self._found: tuple[InterruptedSession, PriorUsage] | None = None
-        self._facts: TaskFacts
+        self._facts = cast(TaskFacts, {**task_facts(assignment.task), **assignment.row_facts})
+        """Facts about the task for its row; once the journal is open, as that stores them."""
         self._files: dict[str, list[TaskFile]] = {}
         """The task's file, for `session.info`."""
 
@@ -201,19 +202,15 @@ class Attempt:
         self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
         # the journal's masked form keeps secrets out of the row
-        event = self.journal.append(EventKind.TASK, sid=self.session.id, data=self._given_facts())
+        event = self.journal.append(EventKind.TASK, sid=self.session.id, data=self._facts)
         self._facts = event["data"]
-
-    def _given_facts(self) -> TaskFacts:
-        facts = {**task_facts(self.assignment.task), **self.assignment.row_facts}
-        return cast(TaskFacts, facts)
 
     def _resume_previous(self) -> bool:
         """Resume a previous attempt if it is unfinished and at the same task."""
         given = self.assignment
         earlier = given.earlier or PreviousAttempt(given.folder)
         if not given.start_over:
-            self._found = earlier.unfinished(self._given_facts(), completed=given.resume_completed)
+            self._found = earlier.unfinished(self._facts, completed=given.resume_completed)
         self.moved = earlier.refused
         if self._found is None:
             return False

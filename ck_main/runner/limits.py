@@ -44,6 +44,7 @@ class RunBudget(Budget):
         self, limits: RunLimits | None = None, clock: Callable[[], float] = time.monotonic
     ):
         limits = limits or RunLimits()
+        self._is_limited = limits != RunLimits()
         super().__init__(
             limits.max_steps,
             limits.max_seconds,
@@ -66,6 +67,8 @@ class RunBudget(Budget):
 
     def used_up(self, *, steps: bool = True) -> str | None:
         """Return one line that names the reached limit of the run, or None."""
+        if not self._is_limited:
+            return None
         try:
             super().check(steps=steps)
         except LimitReached as e:

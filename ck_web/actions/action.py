@@ -122,8 +122,8 @@ class WebAction:
         return browser.perform(action)
 
     def report(self, result: str) -> str:
-        """Return what a report says of a result; empty for no report."""
-        return "" if self.reads_only else result
+        """Return what a report says of a text or data for the code; empty for no report."""
+        return ""
 
     @property
     def help(self) -> str:
