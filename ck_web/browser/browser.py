@@ -17,7 +17,7 @@ from ck_pro.events import BrowserAction
 from ck_pro.exceptions import BrowserServerError, LeaseExpired, PageRefused, ToolError
 from ck_pro.files.kinds import is_document
 from ck_web.actions import ACTIONS
-from ck_web.browser.client import LEAN, RequestRefused, named_lines
+from ck_web.browser.client import LEAN, FoundTarget, RequestRefused
 from ck_web.browser.config import Pictures, WebEnvConfig
 from ck_web.browser.cookie_banners import BannerPolicy
 from ck_web.browser.downloads import Downloads
@@ -437,22 +437,14 @@ class Browser:
         except RequestRefused as e:
             if not e.is_action_failure:
                 raise
-            found = {}  # the element is missing, so the action will fail
-        target, url = str(found.get("target") or _NO_TARGET), str(found.get("url") or url)
-        facts.update(element=target, url=url, secret=found.get("secret") is True)
-        ids = self._ids_of_named(found)
+            found = FoundTarget()  # the element is missing, so the action will fail
+        facts.update(element=found.target or _NO_TARGET, url=found.url or url, secret=found.secret)
+        ids = {name: line[1 : line.find("]")] for name, line in found.named.items()}
+        self.named.update((ids[name], line) for name, line in found.named.items())
         facts["target"] = ids.get(action.target, action.target)
         if (goal := action.arguments.get("to")) in ids:
             facts["arguments"] = {**action.arguments, "to": ids[goal]}
         return action.model_copy(update=facts)
-
-    def _ids_of_named(self, found: Mapping[str, Any]) -> dict[str, str]:
-        """Return the ids of the elements that a described action names; keep their lines."""
-        ids = {}
-        for name, line in named_lines(found).items():
-            ids[name] = line[1 : line.find("]")]
-            self.named[ids[name]] = line
-        return ids
 
     def request(
         self, action: BrowserAction, files: Sequence[Mapping[str, str]] = ()

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -51,6 +52,22 @@ class ActionReply(NamedTuple):
     named: dict[str, str]
     data: Any = None
     acted: str = ""
+
+
+class FoundTarget(NamedTuple):
+    """The target of an action that has not been done.
+
+    Attributes:
+        target: the element in one line; empty if there is none.
+        url: of its page or frame; empty if the server did not send it.
+        secret: the field takes a password or a card number.
+        named: see `ActionReply`.
+    """
+
+    target: str = ""
+    url: str = ""
+    secret: bool = False
+    named: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,7 @@ class ServerUnreachable(BrowserServerError):
     """The server does not accept the connection, or broke it."""
 
 
-def named_lines(reply: Mapping[str, Any]) -> dict[str, str]:
+def _named_lines(reply: Mapping[str, Any]) -> dict[str, str]:
     """Return the elements of a reply that the request named; empty from an older server."""
     named = reply.get("named")
     return {str(k): str(v) for k, v in named.items()} if isinstance(named, dict) else {}
@@ -254,13 +271,15 @@ class BrowserClient:
         reply = self._post("getAccessibilityTree", body, safe=True)
         return self._observation(reply, "getAccessibilityTree")
 
-    def describe_action(self, action: PerformAction) -> dict[str, Any]:
-        """Return what an action would reach: `target` (one line), `url`, `secret`.
+    def describe_action(self, action: PerformAction) -> FoundTarget:
+        """Return what an action would reach.
 
         Raises:
             RequestRefused: the element is not on the page.
         """
-        return self._post("describeAction", action.model_dump(exclude_none=True), safe=True)
+        reply = self._post("describeAction", action.model_dump(exclude_none=True), safe=True)
+        target, url = str(reply.get("target") or ""), str(reply.get("url") or "")
+        return FoundTarget(target, url, reply.get("secret") is True, _named_lines(reply))
 
     def perform(self, action: PerformAction, options: ObserveOptions | None = None) -> ActionReply:
         """Act on a page.
@@ -284,7 +303,7 @@ class BrowserClient:
         return ActionReply(
             str(reply.get("message") or ""),
             seen,
-            named_lines(reply),
+            _named_lines(reply),
             reply.get("data"),
             str(reply.get("acted") or ""),
         )

@@ -144,7 +144,7 @@ class PersonControl:
         if not ACTIONS[action.name].has_target(action):
             return "", False
         found = self._client.describe_action(request)
-        return one_line(str(found.get("target") or ""), _LINE), bool(found.get("secret"))
+        return one_line(found.target, _LINE), found.secret
 
     def _park(self) -> None:
         """Mark the browser again as one that waits: each request ends that."""
