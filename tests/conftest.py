@@ -15,6 +15,7 @@ os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
 import pytest
 import two_processes
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # `quick` is for the unit tests; the whole suite (`make test`) uses `full`
 settings.register_profile(
@@ -31,6 +32,10 @@ PROFILE = os.environ.get("CK_TEST_PROFILE", "quick")
 settings.load_profile(PROFILE)
 
 if PROFILE == "quick":
+    # hypothesis draws constants of all loaded modules: slow for a few examples, and the examples
+    # of a test would differ with the tests that run beside it
+    providers._get_local_constants = lambda: providers._local_constants
+
     # a few seconds produce little garbage, collected when the session ends
     gc.set_threshold(100_000, 50, 100)
     NUMBERS = itertools.count()

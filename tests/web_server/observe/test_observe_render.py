@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -128,7 +128,6 @@ def test_a_name_cannot_imitate_a_line() -> None:
     assert not re.search(r"\[9\] ([a-z]+) '", line)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from viewer_runs import small_run
 
@@ -33,7 +33,6 @@ _ROWS = st.builds(
     st.lists(_JSON, max_size=5),
     st.dictionaries(st.text(max_size=4), _JSON, max_size=3),
 )
-_SAME_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _opened(path: Path, text: str, before: str = "") -> Any:
@@ -42,7 +41,6 @@ def _opened(path: Path, text: str, before: str = "") -> Any:
     return open_row(JsonFile(path), len(before), len(data))
 
 
-@_SAME_FILE
 @given(row=_ROWS, indent=st.sampled_from([None, 1]), ascii=st.booleans(), window=st.integers(1, 64))
 def test_an_opened_row_has_the_values_of_a_parsed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Any, indent: Any, ascii: bool, window: int
@@ -64,7 +62,6 @@ def test_a_number_at_the_end_of_a_piece_is_read_whole(
     assert plain(_opened(tmp_path / "row", json.dumps(row))) == row
 
 
-@_SAME_FILE
 @given(row=_ROWS, cut=st.floats(0, 0.999))
 def test_a_part_of_a_row_is_refused(tmp_path: Path, row: Any, cut: float) -> None:
     text = json.dumps(row)

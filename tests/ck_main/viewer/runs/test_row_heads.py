@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ck_main.viewer.runs import row_heads
@@ -23,7 +23,7 @@ _JSON = st.recursive(
     max_leaves=8,
 )
 _EVAL = st.dictionaries(st.sampled_from(["corr", "pred", "gold"]), _JSON, max_size=3)
-_SAME_FILE = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_MORE = settings(max_examples=3 * settings.default.max_examples)
 
 
 def _places(path: Path, data: bytes) -> tuple[int, list[LinePlace]]:
@@ -32,7 +32,7 @@ def _places(path: Path, data: bytes) -> tuple[int, list[LinePlace]]:
     return fd, list(line_places(fd))
 
 
-@_SAME_FILE
+@_MORE
 @given(
     task=_JSON,
     info=st.dictionaries(_TEXT, _JSON, max_size=4),
@@ -67,7 +67,7 @@ def test_the_head_has_the_values_of_the_row(
     assert head.get("eval", row["eval"]) == row["eval"]
 
 
-@_SAME_FILE
+@_MORE
 @given(
     lines=st.lists(st.binary(max_size=40), max_size=6), chunk=st.integers(1, 50), end=st.booleans()
 )

@@ -44,6 +44,8 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
 )
 
+_MORE = settings(max_examples=3 * settings.default.max_examples)
+
 
 @given(line=_LINES, reply=st.none() | _REPLIES)
 def test_a_line_reads_as_it_was_written(line: dict[str, Any], reply: Any) -> None:
@@ -74,7 +76,7 @@ def test_any_bytes_are_a_label_or_one_clear_line(data: bytes) -> None:
         assert str(e)
 
 
-@settings(max_examples=30, deadline=None)
+@_MORE
 @given(lines=st.lists(_LINES, min_size=1, max_size=6), junk=st.binary(max_size=30))
 def test_labels_survive_any_junk_between_them(
     tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]], junk: bytes
@@ -205,7 +207,7 @@ def test_rows_and_journals_of_one_run_share_a_label_file(
     assert label_file_of(tmp_path / path) == tmp_path / label_file
 
 
-@settings(max_examples=50, deadline=None)
+@_MORE
 @given(
     parts=st.lists(
         st.sampled_from(
