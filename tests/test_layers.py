@@ -28,8 +28,14 @@ ENTRY_POINTS = {"ck_web/main.py": {"ck_main"}}
 MAX_FILES = 16
 
 
+@functools.cache
 def _sources(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
+
+
+@functools.cache
+def _text_of(path: Path) -> str:
+    return path.read_text()
 
 
 @functools.cache
@@ -54,7 +60,7 @@ def _imports(path: Path) -> frozenset[str]:
 
     Only the import statements are parsed: parsing the whole source takes a hundred times as long.
     """
-    statements = _IMPORT.findall(_FOR_TYPES.sub("", _TEXT.sub('""', path.read_text())))
+    statements = _IMPORT.findall(_FOR_TYPES.sub("", _TEXT.sub('""', _text_of(path))))
     return _names(path, ast.parse("\n".join(statements)).body)
 
 
@@ -86,7 +92,7 @@ def _runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 @pytest.mark.integration
 def test_the_line_based_import_scan_agrees_with_the_syntax_tree() -> None:
     for path in (path for package in PACKAGES for path in _sources(package)):
-        assert _imports(path) == _names(path, _runtime_nodes(ast.parse(path.read_text()))), path
+        assert _imports(path) == _names(path, _runtime_nodes(ast.parse(_text_of(path)))), path
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -106,7 +112,7 @@ def test_no_reference_to_a_run_or_an_agent_is_typed_any() -> None:
     untyped = re.compile(rf"\b(?:{'|'.join(names)}): Any\b")
     wrong = []
     for path in (path for package in PACKAGES for path in _sources(package)):
-        text = path.read_text()
+        text = _text_of(path)
         # much faster than a search by the pattern
         if any(f"{name}: Any" in text for name in names) and untyped.search(text):
             wrong.append(str(path))

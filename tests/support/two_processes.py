@@ -99,13 +99,19 @@ def _run_second(
 
 
 class _Reports:
-    """Collects the reports of the second process as JSON data."""
+    """Collects the reports of the second process as JSON data.
+
+    Without `--durations`, a set-up or tear-down that passes and prints nothing is not reported.
+    """
 
     def __init__(self, config: pytest.Config):
         self.config = config
         self.made: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        silent = report.when != "call" and report.passed and not report.sections
+        if silent and self.config.option.durations is None:
+            return
         hook = self.config.hook.pytest_report_to_serializable
         self.made.append(hook(config=self.config, report=report))
 
