@@ -11,7 +11,8 @@ EXTRAS := all
 # For a fast start: no plugins that the unit tests do not use, and temporary files in memory.
 MEMORY := $(shell test -w /dev/shm && echo TMPDIR=/dev/shm)
 ESLINT := node_modules/.bin/eslint
-UNIT := --two-processes $(addprefix -p no:,xdist logging junitxml doctest pastebin cacheprovider faulthandler)
+UNIT := --two-processes $(addprefix -p ,pytest_timeout _hypothesis_pytestplugin)
+UNIT += $(addprefix -p no:,logging junitxml doctest pastebin cacheprovider faulthandler)
 DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 
@@ -53,7 +54,7 @@ test: chromium-test
 	@sh scripts/test.sh $(ARGS)
 
 unit: $(VENV)/.stamp-test
-	@unset PYTHONDONTWRITEBYTECODE; $(MEMORY) $(PY) -m pytest -q $(UNIT) -m "not browser and not worker and not integration and not slow" $(ARGS)
+	@unset PYTHONDONTWRITEBYTECODE; $(MEMORY) PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(PY) -m pytest -q $(UNIT) -m "not browser and not worker and not integration and not slow" $(ARGS)
 
 lint: $(VENV)/.stamp-test
 	@$(PY) -m ruff check

@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
-# hypothesis plugins of other libraries are not needed, and one of them takes 0.5 s to import
+# plugins of other libraries are not needed, and one of them takes 0.5 s to import
 os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import pytest
 import two_processes
@@ -32,12 +33,13 @@ PROFILE = os.environ.get("CK_TEST_PROFILE", "quick")
 settings.load_profile(PROFILE)
 
 if PROFILE == "quick":
+    # a few seconds produce little garbage, collected when the session ends
+    gc.set_threshold(1_000_000, 50, 100)
+
     # hypothesis draws constants of all loaded modules: slow for a few examples, and the examples
     # of a test would differ with the tests that run beside it
     providers._get_local_constants = lambda: providers._local_constants
 
-    # a few seconds produce little garbage, collected when the session ends
-    gc.set_threshold(100_000, 50, 100)
     NUMBERS = itertools.count()
 
     @pytest.fixture

@@ -1,11 +1,14 @@
 """What the tests of the command line have in common."""
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def any_chromium(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def any_chromium() -> Iterator[None]:
     """Something that can be found as Chromium: no test here opens a browser."""
-    monkeypatch.setenv("CK_CHROMIUM", sys.executable)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CK_CHROMIUM", sys.executable)
+        yield
