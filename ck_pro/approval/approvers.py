@@ -45,7 +45,7 @@ class TerminalApprover:
         """Show the action and return the user's decision."""
         stdin, stderr = self._input or sys.stdin, self._output or sys.stderr
         if self._input is None and not stdin.isatty():
-            return Decision("stop", f"{describe(action)} (no terminal to ask at)")
+            return Decision("stop", "no terminal to ask at")
         lines = [f"{asking_agents()} wants to run: {describe(action)}"]
         lines += [f"Safety check: {check}" for check in safety_checks(action)]
         text = "\n".join(_printable(line) for line in lines)
@@ -61,7 +61,7 @@ class TerminalApprover:
                     case "n" | "no":
                         return Decision("reject", reason or "the user did not allow it")
                     case "" | "s" | "stop":
-                        return Decision("stop", reason or f"the user stopped {describe(action)}")
+                        return Decision("stop", reason or "the user stopped it")
                 text = "Answer y, n or s; a reason may follow: n use the other form."
 
 
@@ -83,7 +83,7 @@ class CallbackApprover:
             value = "approve" if value else "reject"
         if value in ("approve", "reject", "stop"):
             name = getattr(self._function, "__name__", "the callback")
-            return Decision(value, f"{name}: {describe(action)}", acknowledge=value == "approve")
+            return Decision(value, f"decided by {name}", acknowledge=value == "approve")
         return value
 
 
@@ -101,7 +101,7 @@ class DenyAllApprover:
         """Reject the action, unless it is an allowed tool call."""
         if isinstance(action, ToolCall) and action.name in self.allow:
             return Decision()
-        return Decision("reject", f"no actions are allowed: {describe(action)}")
+        return Decision("reject", "no actions are allowed")
 
 
 def approver_of(setting: Any) -> Any:

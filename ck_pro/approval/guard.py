@@ -19,6 +19,8 @@ from ck_pro.events import (
 from ck_pro.exceptions import Cancelled, CKError, GuardStopped
 from ck_pro.journal.masking import MASK
 
+_SHOWN = 200  # characters of an action in messages
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -27,7 +29,7 @@ class Decision:
     Attributes:
         verdict: "approve"; "reject" (the model sees the reason, and the run continues); "stop"
             (the run ends with status `sensitive-action`).
-        reason: one line.
+        reason: one line, without the action; messages show the action before it.
         acknowledge: whether to accept the safety checks that the model's service attached to the
             action. An approved action with checks that are not accepted stops the run.
     """
@@ -77,9 +79,13 @@ class MaskingApprover:
 
     def review(self, action: Action) -> Decision:
         """Return the other approver's decision."""
+        return self.approver.review(self.shown(action))
+
+    def shown(self, action: Action) -> Action:
+        """Return the action with masked secrets."""
         facts = action.to_dict()
-        shown = self._masked(facts)
-        return self.approver.review(action if shown == facts else Action.from_dict(shown))
+        masked = self._masked(facts)
+        return action if masked == facts else Action.from_dict(masked)
 
 
 class RuleApprover:
@@ -109,7 +115,7 @@ class RuleApprover:
         text = describe(action)
         for pattern, verdict in self._rules:
             if pattern.search(text):
-                return Decision(verdict, f"'{text[:120]}' matches the rule {pattern.pattern!r}")
+                return Decision(verdict, f"the rule {pattern.pattern!r} matches")
         checks = safety_checks(action)
         known = [any(p.search(c) for p in self._acknowledged) for c in checks]
         return Decision(acknowledge=all(known))
@@ -144,15 +150,17 @@ def require_approval(approver: Approver, action: Action) -> None:
     """
     action = _without_secret(action)
     decision = _review(approver, action)
+    line = describe(approver.shown(action) if isinstance(approver, MaskingApprover) else action)
+    line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+    stated = f"{line}: {decision.reason}" if decision.reason else line
     if decision.verdict == "reject":
-        raise ActionRejected(f"This action was not allowed: {decision.reason}")
+        raise ActionRejected(f"This action was not allowed: {stated}")
     if decision.verdict == "stop":
-        reason = f"stopped for the user's decision: {decision.reason}"
-        raise GuardStopped(reason, action.to_dict())
+        raise GuardStopped(f"stopped for the user's decision: {stated}", action.to_dict())
     if (checks := safety_checks(action)) and not decision.acknowledge:
         raise GuardStopped(
-            f"stopped for the user's decision on {describe(action)}: {'; '.join(checks)} (an "
-            "approver can acknowledge this)",
+            f"stopped for the user's decision: {line}: {'; '.join(checks)} (an approver can "
+            "acknowledge this)",
             action.to_dict(),
         )
 
@@ -161,12 +169,10 @@ def _review(approver: Approver, action: Action) -> Decision:
     """Return the decision of an approver; stop the run if the approver fails."""
     try:
         decision = approver.review(action)
-    except Cancelled:  # the run was cancelled while the approver waited for the user
+    except (Cancelled, KeyboardInterrupt):  # while the approver waited for the user
         raise
-    except Exception as e:  # noqa: BLE001 - the action was not approved
-        return Decision(
-            "stop", f"the approver failed on {describe(action)}: {type(e).__name__}: {e}"
-        )
+    except BaseException as e:  # noqa: BLE001 - the action was not approved
+        return Decision("stop", f"the approver failed: {type(e).__name__}: {e}")
     if isinstance(decision, Decision) and decision.verdict in ("approve", "reject", "stop"):
         return decision
     return Decision("stop", f"the approver returned {decision!r}, which is not a Decision")

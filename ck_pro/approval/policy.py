@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from ck_pro.approval.guard import Approver, Decision, describe, safety_checks
+from ck_pro.approval.guard import Approver, Decision, safety_checks
 from ck_pro.events import Action, BrowserAction, ComputerAction, ToolCall
 from ck_pro.exceptions import ConfigError
 
 Verdict = Literal["approve", "reject", "stop", "ask"]
-_SHOWN = 120
 
 
 @checked_dataclass(config=ConfigDict(extra="forbid"), frozen=True)
@@ -136,13 +135,13 @@ class PolicyApprover:
         verdict = rule.verdict if rule is not None else self.default
         if verdict == "ask":
             if self._ask is None:
-                return Decision("stop", f"'{describe(action)[:_SHOWN]}' needs the user's approval")
+                return Decision("stop", "it needs the user's approval")
             return self._ask.review(action)
         source = f"rule {number} of the policy" if rule is not None else "the policy's default"
         reason = (rule.reason if rule is not None else "") or source
         # only a rule, not the default, accepts the safety checks of a model's service
         acknowledged = rule is not None or not safety_checks(action)
-        return Decision(verdict, f"'{describe(action)[:_SHOWN]}': {reason}", acknowledged)
+        return Decision(verdict, reason, acknowledged)
 
 
 def _rule(rule: PolicyRule | Mapping[str, Any], number: int) -> PolicyRule:

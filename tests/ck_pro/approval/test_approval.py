@@ -15,6 +15,7 @@ from ck_pro.approval import (
     MaskingApprover,
     RuleApprover,
     describe,
+    require_approval,
 )
 from ck_pro.events import Action, BrowserAction, BrowserObservation, ComputerAction, ToolCall
 from ck_pro.exceptions import GuardStopped
@@ -109,10 +110,15 @@ def test_targets_are_described_only_for_an_approver() -> None:
     assert page.asked == 1
 
 
+def _exits(action: Action) -> Decision:
+    raise SystemExit(3)
+
+
 @pytest.mark.parametrize(
     ("decide", "said"),
     [
-        (lambda action: 1 / 0, "the approver failed on click(id=3) on button 'Buy'"),
+        (lambda action: 1 / 0, "on button 'Buy' at http://shop.test/: the approver failed: Zero"),
+        (_exits, "the approver failed: SystemExit: 3"),
         (lambda action: None, "the approver returned None"),
         (lambda action: "approve", "the approver returned 'approve'"),
         (lambda action: Decision("yes"), "which is not a Decision"),  # type: ignore[arg-type]
@@ -131,6 +137,8 @@ def test_approvers_see_no_secrets() -> None:
     call = ToolCall(name="send", arguments={"text": "my key is sk-1234567890"})
     said = MaskingApprover(inner, masked).review(call)
     assert inner.seen == ["send(text='my key is ***')"] and "sk-" not in said.reason
+    with pytest.raises(GuardStopped, match=r"decision: send\(text='my key is \*\*\*'\): the rule"):
+        require_approval(MaskingApprover(inner, masked), call)
     password = BrowserAction(name="type", target="1", value="hunter2", secret=True)
     approver = Deciding(lambda action: Decision())
     page = Page()

@@ -82,7 +82,7 @@ def test_the_terminal_shows_the_element_the_page_and_the_text() -> None:
         ("yes\n", "approve", "the user allowed it"),
         ("n\n", "reject", "the user did not allow it"),
         ("no use the other form\n", "reject", "use the other form"),
-        ("s\n", "stop", "the user stopped click(id=5) on button 'Buy now' at https://shop.exampl"),
+        ("s\n", "stop", "the user stopped it"),
         ("\n", "stop", "the user stopped"),
         ("", "stop", "the user stopped"),
         ("what?\nn\n", "reject", "the user did not allow it"),
@@ -125,7 +125,7 @@ def test_a_function_approves_rejects_or_stops() -> None:
 
     assert observed(run(careful, call("erase", path="a"))) == "erased a"
     rejected = run(careful, call("erase", path="b"))
-    assert "not allowed: careful: erase(path='b')" in observed(rejected)
+    assert "not allowed: erase(path='b'): decided by careful" in observed(rejected)
     assert rejected.status is Status.DONE
     assert run(careful, call("erase", path="c")).stop_reason is StopReason.GUARD
     assert seen[0] == ToolCall(name="erase", arguments={"path": "a"})
@@ -138,7 +138,7 @@ def test_a_function_approves_rejects_or_stops() -> None:
 def test_allow_all_and_deny_all() -> None:
     assert observed(run("allow", call("erase", path="a"))) == "erased a"
     denied = run("deny", call("erase", path="a"))
-    assert "no actions are allowed: erase(path='a')" in observed(denied)
+    assert "not allowed: erase(path='a'): no actions are allowed" in observed(denied)
     assert denied.final_results == {"output": "end", "log": ""}
     assert DenyAllApprover().review(BUY).verdict == "reject"
     assert DenyAllApprover(allow=["erase"]).review(ToolCall(name="erase")).verdict == "approve"
@@ -183,7 +183,7 @@ def test_the_first_rule_that_matches_decides(action: Action, verdict: str) -> No
 def test_a_reason_reaches_the_model() -> None:
     rules = [{"tool": "erase", "arguments": {"path": "^/"}, "verdict": "reject", "reason": "no /"}]
     session = run({"rules": rules}, call("erase", path="/etc"), call("erase", path="a"))
-    assert observed(session).endswith("This action was not allowed: 'erase(path='/etc')': no /")
+    assert observed(session).endswith("This action was not allowed: erase(path='/etc'): no /")
     assert session.steps[1]["action"]["observation"] == "erased a"
 
 

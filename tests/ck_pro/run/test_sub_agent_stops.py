@@ -163,7 +163,10 @@ def test_an_action_stopped_in_a_sub_agent_does_not_run(tmp_path: Path) -> None:
     team = Watched(replies, approver=gate)
     session = team.run(tmp_path / "run")
     assert (session.status, session.stop_reason) == (Status.SENSITIVE_ACTION, StopReason.GUARD)
-    assert session.message == "main/mid/leaf: stopped for the user's decision: work is gated"
+    assert (
+        session.message
+        == "main/mid/leaf: stopped for the user's decision: work(name='one'): work is gated"
+    )
     assert not team.worked
     session = team.resume(tmp_path / "run")
     assert session.status is Status.SENSITIVE_ACTION and not team.worked
@@ -185,7 +188,10 @@ def test_the_model_sees_which_action_the_approver_stopped(tmp_path: Path) -> Non
     assert session.status is Status.DONE and not team.worked, "code that wrote is not run again"
     (leaf,) = session.children.values()
     said = leaf.steps[0]["action"]["observation"]
-    assert "did not run. It was stopped for the user's decision: work is gated" in said
+    assert (
+        "did not run. It was stopped for the user's decision: work(name='one'): work is gated"
+        in said
+    )
     assert "not done" not in str(session.steps[0]["action"]["observation"])
 
 

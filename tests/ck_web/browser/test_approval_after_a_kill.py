@@ -163,4 +163,4 @@ def test_a_kill_while_a_person_is_asked_keeps_the_page(
 
 def _click(shop: str) -> str:
     line = f"click(id=4) on button 'Buy' at {shop}"
-    return f"'{line}' matches the rule \"button 'Buy'\""
+    return f"{line}: the rule \"button 'Buy'\" matches"
