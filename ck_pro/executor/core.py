@@ -161,6 +161,8 @@ class CodeExecutor:
                 raise ConfigError(f"CodeExecutor: {name!r} is not a valid function name")
             if not callable(function):
                 raise ConfigError(f"CodeExecutor: the function {name!r} is not callable")
+        if unknown := sorted(map(str, self.terminal - self.functions.keys())):
+            raise ConfigError(f"CodeExecutor: terminal: there is no function {unknown[0]!r}")
 
     def _make_workdir(self, given: str | os.PathLike[str] | None) -> Path:
         if given is None:

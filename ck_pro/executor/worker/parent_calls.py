@@ -27,7 +27,9 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 _READ_BYTES = 65_536  # a larger buffer would be mapped and unmapped for every read
 _SPIN_SECONDS = 0.0001
-_getpid, _monotonic = os.getpid, time.monotonic  # the code may replace them
+# the code may replace these in their modules
+_getpid, _exit, _monotonic = os.getpid, os._exit, time.monotonic
+_Lock, _Condition = threading.Lock, threading.Condition
 _WAITING = frozenset({"threading", "queue", "selectors", "concurrent", __name__.split(".")[0]})
 """Modules whose functions wait: `join()`, `result()`, `get()`, and a call of a function."""
 _CANCELLED = {
@@ -45,7 +47,7 @@ class _Call:
 
     def __init__(self) -> None:
         self.reply: list[Any] | None = None
-        self.turn = threading.Lock()
+        self.turn = _Lock()
         self.turn.acquire()
 
     def wake(self) -> None:
@@ -78,9 +80,9 @@ class ParentCalls:
         self._reset()
 
     def _reset(self) -> None:
-        self._read_lock = threading.Lock()
-        self._send_lock = threading.Lock()
-        self._state = threading.Condition()
+        self._read_lock = _Lock()
+        self._send_lock = _Lock()
+        self._state = _Condition()
         self._pending: dict[int, _Call] = {}
 
     def connect(self, sock: socket.socket) -> None:
@@ -101,7 +103,7 @@ class ParentCalls:
         while (message := self._reader.take()) is None:
             data = self.sock.recv(_READ_BYTES)
             if not data:
-                os._exit(0)
+                _exit(0)
             self._reader.feed(data)
         return message
 

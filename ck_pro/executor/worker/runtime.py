@@ -47,7 +47,8 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 _GRACE_SECONDS = 1.0
 # the code may replace these in their modules, for example in a test
 _active_count, _all_threads = threading.active_count, threading.enumerate
-_getpid, _monotonic = os.getpid, time.monotonic
+_getpid, _exit, _monotonic = os.getpid, os._exit, time.monotonic
+_Event = threading.Event
 _QUESTIONS: dict[str, tuple[Any, Any]] = {
     "names": (describe_names, []),
     "values": (plain_values, "{}"),
@@ -167,7 +168,19 @@ class Worker:
             error, late = None, broken
         if error is None and late is not None:
             error = describe(late, name)
+        if error is not None and error[2] is None:  # no line of the code raised it
+            self._require_usable(timeout)
         self._done(value, error, False)
+
+    def _require_usable(self, timeout: float | None) -> None:
+        """Exit if an empty step fails: the code has broken this process, for example a module."""
+        try:
+            self._prepare_step(timeout, None, False)
+            if self._execute("<check>", "pass")[1] is None:
+                return
+        except BaseException:  # noqa: BLE001 - any error means that no step can run
+            pass
+        _exit(1)
 
     def _prepare_step(
         self, timeout: float | None, functions: Any, fresh: bool
@@ -308,7 +321,7 @@ class Worker:
         self._streams.muted = True
         self._stopped_threads += 1
         signal.pthread_kill(threading.main_thread().ident or 0, END_SIGNAL)
-        threading.Event().wait()
+        _Event().wait()
 
     def _end_here(self, *_: Any) -> None:
         self._restore_builtins(self._builtins)

@@ -12,6 +12,7 @@ __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may
 
 _BUSY_SECONDS = 0.00005  # a yield that takes longer means that another process ran
 _SKIPPED = 8
+_monotonic = time.monotonic  # the code may replace it, for example by a clock that stands still
 _yield: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 
 
@@ -36,12 +37,12 @@ class Spin:
         if self._skip:
             self._skip -= 1
             return []
-        now = time.monotonic()
+        now = _monotonic()
         until = now + self._seconds
         is_busy = False
         while not (ready := self._poll.poll(0)) and not is_busy and now < until:
             _yield()
-            before, now = now, time.monotonic()
+            before, now = now, _monotonic()
             is_busy = now - before > _BUSY_SECONDS
         if not ready:
             self._skip = _SKIPPED

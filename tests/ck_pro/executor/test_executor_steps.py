@@ -278,6 +278,8 @@ def test_wrong_arguments_are_refused():
         CodeExecutor(timeout=0)
     with pytest.raises(ConfigError, match="not a valid function name"):
         CodeExecutor(functions={"a b": print})
+    with pytest.raises(ConfigError, match="there is no function 'stpo'"):
+        CodeExecutor(functions={"stop": stop}, terminal={"stpo"})
     executor = CodeExecutor()
     executor.close()
     with pytest.raises(ExecutorError, match="closed"):

@@ -171,3 +171,32 @@ def test_tricks_give_a_result_and_keep_the_variables(name, tmp_path):
             str(text).encode()
         assert len(str(result.error)) < 200_000
         assert executor.run("kept").value == "1"
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        "import gc\nfor one in gc.get_objects():\n    if isinstance(one, dict): one.clear()",
+        "import resource\nresource.setrlimit = None",
+        "import sys\nsys.path_importer_cache = None",
+        "import linecache\nlinecache.cache = None",
+    ],
+)
+def test_a_process_that_the_code_has_broken_is_replaced(breaks):
+    with CodeExecutor(functions={"add_two": lambda x: x + 2}) as executor:
+        broken = executor.run(breaks)
+        if not broken.state_lost:
+            broken = executor.run("print(add_two(1))")
+        assert broken.error.type == "WorkerDied" and broken.state_lost
+        assert executor.run("print(add_two(1))").output == "3\n"
+
+
+def test_functions_work_after_the_code_replaced_the_standard_library():
+    replaces = (
+        "import os, threading, time\nos.write = os._exit = threading.Lock = None\n"
+        "threading.Condition = None\ntime.monotonic = lambda: 0.0  # a frozen clock"
+    )
+    with CodeExecutor(functions={"add_two": lambda x: x + 2}) as executor:
+        executor.run(replaces)
+        result = executor.run("print([add_two(n) for n in range(3)])")
+        assert (result.output, result.error) == ("[2, 3, 4]\n", None)

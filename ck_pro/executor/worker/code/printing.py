@@ -23,6 +23,7 @@ from typing import Any
 
 __builtins__ = vars(builtins).copy()  # type: ignore[assignment]  # the code may replace them
 
+_write, _Lock = os.write, threading.Lock  # the code may replace them in their modules
 LENGTHS = struct.Struct(">HH")
 SPAN = struct.Struct(">HHIB")
 MARK_SIZE = 18
@@ -52,7 +53,7 @@ class Streams:
         self._pipe_id = (-1, -1)
         self._mark = b""
         self._handle_of = handle_of
-        self._lock = threading.Lock()
+        self._lock = _Lock()
         self._print = builtins.print
         self.muted = False
         reader, writer = os.pipe()  # a stream checks the type of its descriptor when it is created
@@ -88,7 +89,7 @@ class Streams:
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child, where a thread that no longer exists may hold it."""
-        self._lock = threading.Lock()
+        self._lock = _Lock()
 
     def make_print(self) -> Callable[..., None]:
         """Return the `print` of the code: like the built-in one, but it records the arguments."""
@@ -137,9 +138,9 @@ class Streams:
         with self._lock:  # keep the blocks of one print together
             is_replaced = _file_id(1) != self._pipe_id  # by a file that the code opened
             for block in [text] if is_replaced else print_blocks(self._mark, text, spans):
-                written = os.write(1, block)
+                written = _write(1, block)
                 while written < len(block):
-                    written += os.write(1, memoryview(block)[written:])
+                    written += _write(1, memoryview(block)[written:])
 
 
 def print_blocks(mark: bytes, text: bytes | bytearray, spans: list[Span]) -> Iterator[bytes]:
