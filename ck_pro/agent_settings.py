@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib.util
+import keyword
 from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
@@ -181,7 +182,7 @@ class AgentSettings(KwargsInitializable):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not self.name.isidentifier():
+        if not self.name.isidentifier() or keyword.iskeyword(self.name):
             raise ConfigError(f"agent name {self.name!r} is not a Python name")
         if isinstance(self.language, str):
             self.language = language_named(self.language)

@@ -27,6 +27,7 @@ MODEL_SETTING = "call_target"
 _INT, _FLOAT, _TIME = (f"tag:yaml.org,2002:{name}" for name in ("int", "float", "timestamp"))
 _OLD_TAGS = (_INT, _FLOAT, _TIME)
 _KINDS: dict[type, str] = {list: "a list", tuple: "a list", str: "a text"}
+_MOST_VALUES = 100_000
 _DOTTED = re.compile(r"\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*=(.*)", re.DOTALL)
 
 
@@ -258,7 +259,7 @@ _StrictLoader.add_implicit_resolver(
 
 def _yaml(text: str) -> Any:
     try:
-        return yaml.load(text, Loader=_StrictLoader)
+        value = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as e:
         line = e.problem_mark.line + 1 if e.problem_mark is not None else 0
         raise _SyntaxProblem(f"not YAML: {e.problem or e.context}", line) from None
@@ -267,6 +268,24 @@ def _yaml(text: str) -> Any:
         raise _SyntaxProblem(f"not YAML: {e.reason}", line) from None
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise _SyntaxProblem(f"not YAML: {e}") from None
+    if _written_out(value, {}) > _MOST_VALUES:
+        raise _SyntaxProblem(f"its aliases stand for more than {_MOST_VALUES:,} values")
+    return value
+
+
+def _written_out(value: Any, counted: dict[int, int]) -> int:
+    """Return the number of values in a YAML document if each alias is written out.
+
+    Args:
+        counted: the numbers of the lists and dicts that were counted, by their identity.
+    """
+    if not isinstance(value, list | dict):
+        return 1
+    if id(value) not in counted:
+        counted[id(value)] = 1  # for a value that contains itself
+        parts = value.values() if isinstance(value, dict) else value
+        counted[id(value)] = 1 + sum(_written_out(part, counted) for part in parts)
+    return counted[id(value)]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

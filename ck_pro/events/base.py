@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -88,6 +89,8 @@ def observation_from_dict(data: dict[str, Any]) -> Observation:
 
 def _from_dict(base: type[_E], data: dict[str, Any]) -> _E:
     what = base.__name__.lower()
+    if not isinstance(data, Mapping):
+        raise InputError(f"{what}: {data!r:.80} is not a dict")
     cls = base.registry.get(str(data.get("kind", "")))
     if cls is None:
         known = ", ".join(sorted(base.registry))

@@ -20,7 +20,15 @@ from ck_pro.model.backends.targets import Access, check_target, open_target
 from ck_pro.model.budget import Price, price_of
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
 from ck_pro.model.shorten import estimate_tokens, fit
-from ck_pro.model.types import CallContext, Message, RawReply, Reply, Usage, split_reasoning
+from ck_pro.model.types import (
+    CallContext,
+    Message,
+    RawReply,
+    Reply,
+    Usage,
+    require_messages,
+    split_reasoning,
+)
 
 
 class LLM(KwargsInitializable):
@@ -110,6 +118,7 @@ class LLM(KwargsInitializable):
             call_kwargs: parameters of this call; they override `self.call_kwargs`.
 
         Raises:
+            InputError: `messages` are not chat messages.
             ModelError: the call failed for good; for the subclasses see `ck_pro.exceptions`.
             LimitReached: a limit of the context's budget is used up.
             Cancelled: the context's `cancel` was set.
@@ -117,6 +126,7 @@ class LLM(KwargsInitializable):
         context = context or CallContext()
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
+        require_messages(messages)
         start = time.monotonic()
         params = {**self.call_kwargs, **call_kwargs}
         sent, shortened = fit(messages, self.max_prompt_tokens)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ck_pro.events.event_parts import UsageCounts
-from ck_pro.exceptions import Cancelled
+from ck_pro.exceptions import Cancelled, InputError
 
 if TYPE_CHECKING:
     from ck_pro.model.budget import Budget
@@ -244,6 +244,19 @@ class RawReply:
     finish_reason: str = "stop"
     model: str = ""
     bounds: dict[str, Any] = field(default_factory=dict)
+
+
+def require_messages(messages: Any) -> None:
+    """Return if a value is a list of chat messages.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not isinstance(messages, Sequence):
+        raise InputError(f"messages: {messages!r:.80} is not a text or a list of chat messages")
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise InputError(f"messages: {message!r:.80} is not a dict with a role and content")
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

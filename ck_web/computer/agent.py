@@ -30,6 +30,7 @@ from ck_web.computer.items import (
     messages_of,
     outputs_of,
     reply_of,
+    require_items,
     split_conversation,
 )
 from ck_web.computer.method_tool import ComputerMethodTool
@@ -295,8 +296,9 @@ target_url is the start page. Several calls may run concurrently."""
 
         Raises:
             SafetyCheckRefused: a safety check was not acknowledged (a ValueError).
-            InputError: the computer is not open.
+            InputError: the item is not a dict, or the computer is not open.
         """
+        require_items([item])
         reply = reply_of(item)
         if reply is None:
             StepPrinter(True, self.debug, False, to_stdout=True).show([Item(item)])

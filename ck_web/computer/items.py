@@ -46,11 +46,23 @@ def split_conversation(
     """Return the items before the last user message, and its text.
 
     Raises:
-        InputError: the last item is not a message of the user.
+        InputError: an item is not a dict, or the last one is not a message of the user.
     """
+    require_items(items)
     if not items or items[-1].get("role") != "user" or not (text := text_of_item(items[-1])):
         raise InputError('the last item must be a message of the user: {"role": "user", "content"}')
     return [dict(item) for item in items[:-1]], text
+
+
+def require_items(items: Sequence[Any]) -> None:
+    """Return if all items are dicts.
+
+    Raises:
+        InputError: one is not.
+    """
+    for item in items:
+        if not isinstance(item, Mapping):
+            raise InputError(f"{item!r:.80} is not an item of the Responses API, which is a dict")
 
 
 def continued_session(items: Sequence[Mapping[str, Any]]) -> AgentSession | None:

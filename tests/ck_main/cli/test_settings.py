@@ -21,6 +21,11 @@ CONTENTS = {
 }
 
 
+_BOMB = "a0: &a0 [x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 8)
+)
+
+
 @pytest.mark.parametrize("name", CONTENTS)
 def test_notations(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(CONTENTS[name], encoding="utf-8")
@@ -51,6 +56,7 @@ def test_an_empty_file_has_no_settings(tmp_path: Path, content: str) -> None:
         ("c.yaml", "7\n", "not a single value"),
         ("c.yaml", "&a\nb: {c: *a}\n", "c.yaml: a value contains itself"),
         ("c.yaml", "b: &a [{c: 1}, *a]\n", "c.yaml: a value contains itself"),
+        ("c.yaml", _BOMB, "c.yaml: its aliases stand for more than 100,000 values"),
         ("c.yaml", "b: [{1: 2}]\n", "b: the name 1 is not text"),
     ],
 )

@@ -103,3 +103,10 @@ def test_observations_round_trip_through_dicts() -> None:
     assert observation_from_dict(json.loads(json.dumps(seen.to_dict()))) == seen
     with pytest.raises(InputError, match="picture"):
         observation_from_dict({"kind": "computer_output", "picture": ""})
+
+
+@pytest.mark.parametrize("given", [None, [], "click", 3])
+def test_data_that_is_no_dict_is_reported(given: Any) -> None:
+    for read in (action_from_dict, observation_from_dict):
+        with pytest.raises(InputError, match="is not a dict"):
+            read(given)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ck_pro import LLM, Budget
-from ck_pro.exceptions import Cancelled, ConfigError, ContentFiltered, ModelRefused
+from ck_pro.exceptions import Cancelled, ConfigError, ContentFiltered, InputError, ModelRefused
 from ck_pro.model import CallContext, Reply
 
 CALL = {"id": "c0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -97,3 +97,10 @@ def test_a_money_limit_needs_a_price() -> None:
         LLM.of(lambda prompt: "x")("t", context=context)
     priced = LLM.of(lambda prompt: "x", price={"prompt": 1, "completion": 1})
     assert priced("t", context=context) == "x"
+
+
+@pytest.mark.parametrize("messages", [None, 5, ["hi"], [{"content": "hi"}], {"role": "user"}])
+def test_messages_that_are_no_chat_messages_are_reported(messages: Any) -> None:
+    llm = LLM.of(lambda prompt: "hi")
+    with pytest.raises(InputError, match=r"^messages: .* is not a"):
+        llm(messages)

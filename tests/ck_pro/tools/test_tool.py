@@ -129,10 +129,12 @@ def test_an_agents_functions_are_a_registry() -> None:
     assert [f.name for f in agent.functions()] == ["stop"]
 
 
-def test_two_functions_of_one_name_are_refused() -> None:
+def test_names_that_are_given_twice_or_are_keywords_are_refused() -> None:
     registry = ToolRegistry([StopTool()])
     with pytest.raises(ConfigError, match="two functions are named 'stop'"):
         registry.register(lambda: None, name="stop")
+    with pytest.raises(ConfigError, match="agent name 'class' is not a Python name"):
+        MultiStepAgent(name="class", model=ScriptedLLM([]))
     agent = MultiStepAgent(model=ScriptedLLM([]), tools=[StopTool(), StopTool()])
     with pytest.raises(ConfigError, match="agent: two functions are named 'stop'"):
         agent.check()

@@ -218,6 +218,8 @@ def test_a_wrong_computer_is_reported() -> None:
         agent(object())
     with pytest.raises(ConfigError, match="acknowledge_safety_check_callback: not a function"):
         agent("browser", acknowledge_safety_check_callback=3)
+    with pytest.raises(InputError, match="None is not an item of the Responses API"):
+        agent(DrawnComputer()).handle_item(None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the last item must be a message of the user"):
         agent(DrawnComputer()).run_full_turn([])
 
