@@ -279,7 +279,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ConfigError, match="not a valid function name"):
         CodeExecutor(functions={"a b": print})
     with pytest.raises(ConfigError, match="there is no function 'stpo'"):
-        CodeExecutor(functions={"stop": stop}, terminal={"stpo"})
+        CodeExecutor(functions={"stop": print}, terminal={"stpo"})
     executor = CodeExecutor()
     executor.close()
     with pytest.raises(ExecutorError, match="closed"):
