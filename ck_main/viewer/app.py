@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from flask import Flask, Response, g, request
 from ck_main.viewer.label_routes import LabelRoutes
 from ck_main.viewer.live import Follower
 from ck_main.viewer.report_routes import ReportRoutes
-from ck_main.viewer.runs.entries import Entry
 from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.long_texts import shortened, text_at
 from ck_main.viewer.runs.run_view import run_json
@@ -64,7 +62,6 @@ class Viewer:
         app.add_url_rule("/api/runs", "runs", self.runs)
         app.add_url_rule("/api/changes", "changes", self.changes)
         app.add_url_rule("/api/search", "search", self.search)
-        app.add_url_rule("/api/compare", "compare", self.compare)
         run = "/api/run/<key>"
         app.add_url_rule(run, "run", self.run)
         app.add_url_rule(f"{run}/step/<path:sid>/<int:i>", "step", self.step)
@@ -116,18 +113,6 @@ class Viewer:
         text, key = request.args.get("q", ""), request.args.get("key", "")
         found = self._indexer.search(text, key=key)
         return json_response({**found, "indexing": self._follower.progress})
-
-    def compare(self) -> Response:
-        """Return the runs of two sources by task."""
-        found: list[dict[str, Any]] = []
-        sides = []
-        for name in ("a", "b"):
-            number = request.args.get(name, -1, type=int)
-            sides.append({e.task_id: e for e in self._library.entries() if e.source == number})
-        for task_id in dict.fromkeys((*sides[0], *sides[1])):
-            pair = [_facts(side.get(task_id)) for side in sides]
-            found.append({"id": task_id, "a": pair[0], "b": pair[1]})
-        return json_response({"tasks": found})
 
     def run(self, key: str) -> Response:
         """Return the outline of a run."""
@@ -228,13 +213,6 @@ class Courtesy:
                 self._count -= 1
                 if not self._count:
                     self._idle.set()
-
-
-def _facts(entry: Entry | None) -> Mapping[str, Any] | None:
-    if entry is None:
-        return None
-    names = ("score", "status", "steps", "tokens", "money", "seconds", "output")
-    return {"key": entry.key, **{name: entry.summary.get(name) for name in names}}
 
 
 def _missing(what: str, name: str) -> Response:

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from flask import Flask, Response, request
 
@@ -17,7 +18,7 @@ from ck_pro.local_page.app import json_body, json_error, json_response
 from ck_pro.trajectory.exporting.filters import FilterSettings
 from ck_pro.trajectory.exporting.job import ExportSettings
 from ck_pro.trajectory.formats import export_formats
-from ck_pro.trajectory.labels import CurrentLabels, LabelFile, label_file_of
+from ck_pro.trajectory.labels import CurrentLabels, Label, LabelFile, Target, label_file_of
 from ck_pro.trajectory.previewing.preview import preview_export
 from ck_pro.trajectory.previewing.token_counter import token_counter
 
@@ -38,12 +39,14 @@ class LabelRoutes:
         self._lock = threading.Lock()
         self._labels: dict[int, CurrentLabels] = {}
         self._read_at: dict[int, float] = {}
+        self._shown: dict[int, dict[Any, dict[Target, Label]]] = {}
 
     def add_to(self, app: Flask) -> None:
         """Add the routes."""
         app.add_url_rule("/api/labels/<key>", "labels", self.labels, methods=["GET", "POST"])
         app.add_url_rule("/api/preview", "preview", self.preview)
         self._library.labels_of = self.summary
+        self._library.relabelled = self.relabelled
 
     def labels(self, key: str) -> Response:
         """Return or change the labels of a run."""
@@ -112,6 +115,22 @@ class LabelRoutes:
             if label.reply is not None:
                 found["corrected"] = None
         return list(found)
+
+    def relabelled(self) -> list[Entry]:
+        """Return the runs whose labels changed since the last call, also by other programs."""
+        changed: dict[int, set[Any]] = {}
+        for source in range(len(self._library.sources)):
+            now = {k: dict(found) for k, found in list(self._current(source).by_id.items())}
+            before = self._shown.setdefault(source, now)
+            if before != now:
+                ids = before.keys() | now.keys()
+                changed[source] = {k for k in ids if before.get(k) != now.get(k)}
+                self._shown[source] = now
+        if not changed:
+            return []
+        none: set[Any] = set()
+        known = [(entry, changed.get(entry.source, none)) for entry in self._library.entries()]
+        return [entry for entry, ids in known if entry.task_id in ids or None in ids]
 
     def _current(self, source: int, *, now: bool = False) -> CurrentLabels:
         """Return the labels of a source, at most `_SECONDS` old; `now`: up to date."""

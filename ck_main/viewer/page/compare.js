@@ -32,11 +32,13 @@ function Sums({ tasks, names }) {
     <thead><tr><th scope="col">Output</th>${['Score', 'Steps', 'Tokens', 'Cost', 'Time'].map((title) => html`
       <th scope="col" class="number" key=${title}>${title}</th>`)}</tr></thead>
     <tbody>${sums.map((one) => html`<tr key=${one.name}><th scope="row">${visible(one.name)}</th>
+      ${common ? '' : html`<td class="number">–</td><td class="number">–</td><td class="number">–</td>
+        <td class="number">–</td><td class="number">–</td>`}${common > 0 && html`
       <td class="number">${percent(one.score)}${change(one, 'score', percent)}</td>
       <td class="number">${count(Math.round(one.steps))}${change(one, 'steps')}</td>
       <td class="number">${short(one.tokens)}${change(one, 'tokens')}</td>
       <td class="number">${money(one.money)}${change(one, 'money', money)}</td>
-      <td class="number">${seconds(one.seconds)}${change(one, 'seconds', seconds)}</td></tr>`)}</tbody></table></div>`;
+      <td class="number">${seconds(one.seconds)}${change(one, 'seconds', seconds)}</td>`}</tr>`)}</tbody></table></div>`;
 }
 
 function Cell({ cell }) {

@@ -1,13 +1,13 @@
 // Labels of a run, a step or a model call: good, bad, exclude, a comment, a corrected reply.
 import { html, useEffect, useRef, useState } from '/static/ui.js';
 import { asText, InertText, LongText, visible } from '/static/inert.js';
-import { canPost, invalidate, postJson, useJson } from './data.js';
+import { canPost, getJson, invalidate, postJson, useJson } from './data.js';
 import { diffLines, foldEqual } from './diff.js';
 import { DiffLine } from './diff_view.js';
 import { useKeys } from './keys.js';
 import { Section } from './parts.js';
 
-const VERDICTS = [
+export const VERDICTS = [
   ['good', 'Good', 'y', 'a good example'],
   ['bad', 'Bad', 'n', 'a bad example: only in preferences'],
   ['exclude', 'Exclude', 'x', 'in no training data'],
@@ -18,6 +18,15 @@ function levelOf({ sid, step, call }) {
   if (call !== undefined) return 'call';
   if (step !== undefined) return 'step';
   return sid === undefined ? 'run' : 'session';
+}
+
+/** Label a run; the same label again takes it back. */
+export async function toggleRunLabel(runKey, verdict) {
+  const path = `/api/labels/${runKey}`;
+  invalidate(path); // another person may have labelled it
+  const { run } = await getJson(path);
+  await postJson(path, { target: {}, label: run?.label === verdict ? null : verdict });
+  invalidate(path);
 }
 
 /** The label of a part of a run in the answer of /api/labels/KEY. */

@@ -5,6 +5,7 @@ import { ThemeSwitch } from '/static/theme.js';
 import { Compare } from './compare.js';
 import { canPost, follow, getJson, loadRuns, namedSources, rowsOf } from './data.js';
 import { KeyHelp, useKeys } from './keys.js';
+import { order } from './order.js';
 import { Pending } from './parts.js';
 import { compareHash, go, parseRoute, runHash, runsHash, trainingHash } from './route.js';
 import { Run } from './run.js';
@@ -119,6 +120,7 @@ function App() {
     c: () => copyLink(setNotice),
     C: () => document.querySelector('.bar-end > button:last-child').click(),
   });
+  useEffect(() => { if (rows && !order.keys.length) order.keys = rows.map((row) => row.key); }, [rows]);
   useEffect(() => { document.title = titleOf(route, rows); }, [route, rows]);
   useEffect(() => {
     if (only && route.name === 'runs') go(runHash(rows[0].key), { replace: true });

@@ -5,6 +5,7 @@ import { CallView } from './call.js';
 import { useJson } from './data.js';
 import { count, isNumber, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { useKeys } from './keys.js';
+import { neighbour, order } from './order.js';
 import { RunOverview, SessionOverview } from './overview.js';
 import { Facts, Pending } from './parts.js';
 import { go, runHash, runsHash } from './route.js';
@@ -53,7 +54,11 @@ function commands({ run, index, rows, at, route, open, setClosed, setFollowing, 
     if (sid) setClosed(folded);
     if (sid && close && step !== undefined) open(sid);
   };
-  return { move, into, up, toError, toCall, foldRow, setFollowing, toggleTimeline };
+  const nextRun = (by) => () => {
+    const to = order.keys.includes(run.key) && neighbour(run.key, by);
+    if (to) go(runHash(to));
+  };
+  return { move, into, up, toError, toCall, foldRow, nextRun, setFollowing, toggleTimeline };
 }
 
 function keyTable(act, at, last) {
@@ -64,6 +69,7 @@ function keyTable(act, at, last) {
     ']': () => act.toCall(1), '[': () => act.toCall(-1), ArrowLeft: () => act.foldRow(true),
     ArrowRight: () => act.foldRow(false), t: act.toggleTimeline, f: () => act.setFollowing((now) => !now),
     Enter: (event) => (event.target.closest('a, button, summary') ? false : act.into()),
+    J: act.nextRun(1), K: act.nextRun(-1),
     Escape: () => (act.escape ? act.escape() : false),
   };
 }

@@ -4,6 +4,8 @@ import { visible } from '/static/inert.js';
 import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { canPost } from './data.js';
 import { useKeys } from './keys.js';
+import { toggleRunLabel, VERDICTS } from './labels.js';
+import { order } from './order.js';
 import { compareHash, go, runHash, runsHash } from './route.js';
 import { SearchHits, useSearch } from './search.js';
 import { cachedShare, countValues, filterRows, labelsOf, sortRows, statusOf, sumRows } from './table_rows.js';
@@ -106,6 +108,13 @@ function reportUrl(sources, params) {
   return chosen < 0 ? `/report?a=0${sources.length > 1 ? '&b=1' : ''}` : `/report?a=${chosen}`;
 }
 
+const HIDDEN = /[\p{Cc}\p{Cf}]/gu; // an option has no room for marks
+
+function optionText(value) {
+  const text = String(value).replace(HIDDEN, '\ufffd');
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
 function Filters({ rows, params, change, sources }) {
   const scores = useMemo(() => countValues(rows, (row) => (row.score === null || row.score === undefined ? 'none'
     : row.score >= 1 ? 'right' : row.score > 0 ? 'part' : 'wrong')), [rows]);
@@ -117,7 +126,7 @@ function Filters({ rows, params, change, sources }) {
     <select aria-label=${title} value=${params[name] || ''}
       onChange=${(event) => change({ [name]: event.target.value })}>
       <option value="">${title}: all</option>${options.map(([value, number]) => html`
-        <option value=${value}>${value} (${count(number)})</option>`)}</select>`;
+        <option value=${value}>${optionText(value)} (${count(number)})</option>`)}</select>`;
   return html`<div class="filters">
     <${Chips} name="status" title="Status" options=${countValues(rows, statusOf)} params=${params} change=${change} />
     <${Chips} name="score" title="Score" params=${params} change=${change}
@@ -150,6 +159,17 @@ function keyTable(select, selected, shown) {
   };
 }
 
+/** Keys that label the selected run, and what went wrong. */
+function useLabelKeys(row) {
+  const [problem, setProblem] = useState('');
+  const label = (verdict) => () => {
+    if (!row) return;
+    setProblem('');
+    toggleRunLabel(row.key, verdict).catch((error) => setProblem(`Not saved: ${error.message}`));
+  };
+  return [Object.fromEntries(VERDICTS.map(([verdict, , key]) => [key, label(verdict)])), problem];
+}
+
 function openRow(event) {
   const link = event.target.closest('tr')?.querySelector('a.open');
   if (link && !event.target.closest('a') && !String(getSelection())) go(link.getAttribute('href'));
@@ -179,12 +199,15 @@ export function Runs({ rows, info, params }) {
     return () => Object.assign(place, { hash, top: view.ref.current?.scrollTop ?? place.top });
   }, [hash]);
   useEffect(() => { Object.assign(place, { hash, selected }); }, [selected]);
-  useKeys(keyTable(select, selected, shown));
+  useEffect(() => { order.keys = shown.map((row) => row.key); }, [shown]);
+  const [labelKeys, problem] = useLabelKeys(shown[selected]);
+  useKeys({ ...keyTable(select, selected, shown), ...labelKeys });
   return html`<main class="runs" id="main">
     <h1 class="hidden-text">Runs</h1>
     <${Sums} rows=${shown} total=${rows.length} />
     <${Filters} rows=${rows} params=${params} change=${change} sources=${info.sources || []} />
     <${Problems} problems=${info.problems || []} />
+    ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     <${SearchHits} found=${found} rows=${rows} />
     <div class="scroll table-box" ref=${view.ref} tabindex="-1">
       <table ref=${table} role="table" class="run-table grid" aria-rowcount=${shown.length + 1} aria-label="Runs">

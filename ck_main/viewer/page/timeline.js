@@ -161,6 +161,7 @@ function ZoomButtons({ zoom, scale, pan }) {
 
 function pictureOf(run) {
   const recorded = (run.timeline || []).filter((one) => typeof one.start === 'number');
+  if (!recorded.length && run.sessions.some((one) => one.steps.length)) return { lanes: [] }; // rows have no times
   const spans = [...recorded, ...startSpans(run.sessions, recorded)];
   const { lanes, end } = lanesOf(run.sessions, spans);
   for (const lane of lanes) {

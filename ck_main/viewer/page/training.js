@@ -24,7 +24,7 @@ function Choices({ params, sources, change }) {
 
 function Lengths({ preview }) {
   const most = Math.max(...preview.histogram.map(([, , number]) => number), 1);
-  return html`<${Section} title="Tokens per row (estimated)">
+  return html`<${Section} title="Tokens per row">
     <${Facts} name="Tokens" facts=${['median', 'p90', 'max'].map((name) => [name, count(preview.tokens[name])])} />
     <table class="plain lengths"><caption class="hidden-text">Rows by number of tokens</caption>
       <thead class="hidden-text"><tr><th scope="col">Tokens</th><th scope="col">Rows</th><th scope="col">Share</th></tr></thead>
@@ -50,7 +50,7 @@ function Segment({ segment }) {
     </header><${InertText} value=${segment.text} lines=${40} name=${segment.role} /></div>`;
 }
 
-function Row({ row, keyOf }) {
+function Row({ row, keyOf, about }) {
   const { metadata } = row;
   const label = metadata.corrected ? 'corrected' : metadata.label || metadata.chosen_label;
   const key = keyOf(metadata.task_id);
@@ -60,7 +60,7 @@ function Row({ row, keyOf }) {
   return html`<section class="part" aria-label=${name}><header><h3>${key ? html`<a
       href=${runHash(key, metadata.session, metadata.step)}>${visible(name)}</a>` : visible(name)}</h3>
       <span>${label && html`<span class=${`mark ${label}`}>${visible(label)}</span>`} <span class="muted">
-        ${count(row.tokens)} tokens, ${count(row.trained)} trained</span></span></header>
+        ${about}${count(row.tokens)} tokens, ${about}${count(row.trained)} trained</span></span></header>
     ${context.length > 0 && html`<details><summary>Prompt: ${plural(context.length, 'turn')}</summary>
       ${context.map((segment, at) => html`<${Segment} key=${at} segment=${segment} />`)}</details>`}
     ${rest.map((segment, at) => html`<${Segment} key=${at} segment=${segment} />`)}</section>`;
@@ -92,6 +92,7 @@ export function Training({ rows, info, params }) {
   const { data: preview, error } = useJson(`/api/preview?${query}`);
   useEffect(() => () => invalidate('/api/preview'), []); // labels may change before the next visit
   const change = (more) => go(trainingHash({ ...params, ...more }), { replace: true });
+  const about = preview?.tokenizer === 'estimate' ? 'about ' : '';
   const source = sources[Number(params.source) || 0]?.name;
   const keys = useMemo(() => new Map(rows.filter((row) => row.source === source).map((row) => [row.id, row.key])),
     [rows, source]);
@@ -100,11 +101,14 @@ export function Training({ rows, info, params }) {
     ${!preview ? html`<${Pending} error=${error} />` : html`
       <p class="muted">${preview.labels ? html`With the labels in ${visible(preview.labels)}.` : 'Without labels.'}
         ${' '}An export writes these rows: <code>${commandOf(preview, sources[Number(params.source) || 0])}</code></p>
+      ${about && html`<p class="muted">Tokens are estimated at 3.5 bytes each. <code>ck-pro preview --tokenizer NAME</code>
+        counts them.</p>`}
       <div class="sums-row"><${Facts} name="Sums" facts=${[
         ['Rows', `${count(preview.rows)}${preview.partial ? ' and more' : ''}`],
-        ['Tokens', short(preview.tokens.sum)], ['Trained', short(preview.trained.sum)]]} /></div>
+        ['Tokens', about + short(preview.tokens.sum)], ['Trained', about + short(preview.trained.sum)]]} /></div>
       ${preview.rows > 0 ? html`<${Lengths} preview=${preview} />` : html`<p class="empty">No rows.</p>`}
       <${Dropped} preview=${preview} />
-      ${preview.shown.map((row) => html`<${Row} key=${row.row} row=${row} keyOf=${(id) => keys.get(id)} />`)}
+      ${preview.shown.map((row) => html`<${Row} key=${row.row} row=${row} about=${about}
+        keyOf=${(id) => keys.get(id)} />`)}
       <${Pages} preview=${preview} skip=${skip} change=${change} />`}</main>`;
 }

@@ -34,12 +34,14 @@ class Library:
 
     Attributes:
         labels_of: returns the labels of a run for the table.
+        relabelled: returns the runs whose labels changed since its last call.
         sources: the inputs.
         version: grows with each change of the list.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.labels_of: Callable[[Entry], list[str] | None] = lambda entry: None
+        self.relabelled: Callable[[], list[Entry]] = list
         self.sources = list(sources)
         self.version = 0
         self._missed: dict[str, int] = {}
@@ -117,9 +119,12 @@ class Library:
         return self._scanners[source]
 
     def scan(self) -> None:
-        """Find new rows and journals."""
+        """Find new rows, journals and labels."""
         for scanner in self._scanners:
             scanner.scan(self.touch)
+        relabelled = self.relabelled()
+        if relabelled:
+            self.touch(relabelled)
 
     # --- changes -----------------------------------------------------------------------------
 

@@ -86,17 +86,6 @@ def test_no_search_text_is_an_error(tmp_path: Path, viewers: Any, text: str) -> 
     assert client.search(text) is not None
 
 
-def test_two_outputs_are_compared_by_task(tmp_path: Path, viewers: Any) -> None:
-    one = output_with(tmp_path, "x", "y")
-    other = output_with(tmp_path, "y", "z", name="b")
-    client = viewers(one, other)
-    client.until(lambda rows: len(rows) == 4)
-    tasks = client.get("compare?a=0&b=1")["tasks"]
-    known = [(t["id"], t["a"] is not None, t["b"] is not None) for t in tasks]
-    assert known == [("x", True, False), ("y", True, True), ("z", False, True)]
-    assert client.get("compare?a=9&b=x")["tasks"] == []
-
-
 def test_images_are_served_inert_and_nothing_else_is(tmp_path: Path, viewers: Any) -> None:
     client = viewers(output_with(tmp_path, "one"))
     [row] = client.read()

@@ -16,7 +16,7 @@ from ck_main.viewer.app import create_app
 from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
 from ck_pro.local_page.app import LocalApp
-from ck_pro.trajectory.labels import LabelFile
+from ck_pro.trajectory.labels import Label, LabelFile
 from web_server.chromium.chromium import find_chromium
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
@@ -271,4 +271,64 @@ def test_a_correction_starts_from_the_whole_of_a_long_reply(
         assert field.input_value() == long
     finally:
         made.close()
+        app.stop()
+
+
+def test_runs_are_labelled_from_the_table_and_labels_of_others_appear(
+    page: Page, app: LocalApp, runs: Path, tmp_path: Path
+) -> None:
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="capital"))
+    other = page.get_by_role("row").filter(has=page.get_by_role("link", name="sum"))
+    expect(row).to_have_class("selected")
+    page.keyboard.press("n")
+    expect(row.locator(".labels .mark.bad")).to_be_visible()
+    page.keyboard.press("n")  # the same key again takes it back
+    expect(row.locator(".labels .mark.bad")).to_have_count(0)
+    page.keyboard.press("y")
+    expect(row.locator(".labels .mark.good")).to_be_visible()
+    # another program adds a label: the open page shows it
+    file = LabelFile(tmp_path / "a.labels.jsonl")
+    file.append(Label.of({"target": {"id": "sum"}, "label": "exclude"}))
+    expect(other.locator(".labels .mark.exclude")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="capital")).to_be_visible()
+    page.keyboard.press("J")
+    expect(page.get_by_role("heading", name="sum")).to_be_visible()
+    expect(labels(page, "run").get_by_role("button", name="Exclude")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.keyboard.press("K")
+    expect(page.get_by_role("heading", name="capital")).to_be_visible()
+    assert [one.verdict for one in file.current().values()] == ["good", "exclude"]
+    show_training(page, app)
+    expect(page.get_by_text("Tokens are estimated at 3.5 bytes each.")).to_be_visible()
+    expect(page.get_by_text("about").first).to_be_visible()
+
+
+def show_training(page: Page, app: LocalApp) -> None:
+    page.goto(f"{app.url.partition('/?')[0]}/#/training")
+
+
+def test_rows_without_journals_show_no_times_and_long_levels_fit(
+    chromium: Any, runs: Path, tmp_path: Path
+) -> None:
+    first, second = map(json.loads, runs.read_text().splitlines())
+    first["_orig"] = {"Level": "very long " * 100}
+    second["_orig"] = {"Level": 1}
+    rows = tmp_path / "only" / "b.jsonl"
+    rows.parent.mkdir()
+    rows.write_text("".join(json.dumps(row) + "\n" for row in (first, second)))
+    app = create_app(Library(sources_of([rows])))
+    app.start()
+    context = chromium.new_context(viewport={"width": 1200, "height": 900})
+    try:
+        page = context.new_page()
+        page.goto(app.url)
+        chosen = page.get_by_label("Level")
+        expect(chosen).to_be_visible()
+        assert chosen.evaluate("(one) => one.getBoundingClientRect().width") < 500
+        page.get_by_role("link", name=first["id"]).click()
+        expect(page.get_by_text("No times: there is no journal.")).to_be_visible()
+    finally:
+        context.close()
         app.stop()

@@ -12,6 +12,6 @@ function isMessage(element) {
   const role = element.getAttribute('role');
   if (role && MESSAGE_ROLES.test(role)) return true;
   const words = `${element.getAttribute('class') || ''} ${element.getAttribute('id') || ''}`;
-  return (MESSAGE_WORDS.test(words) || element.hasAttribute('aria-live')) && element.localName !== 'body' && element.localName !== 'html'
-    && element.textContent.length < LONG_MESSAGE;
+  return (MESSAGE_WORDS.test(words) || element.hasAttribute('aria-live')) && element.localName !== 'body'
+    && element.localName !== 'html' && element.textContent.length < LONG_MESSAGE;
 }

@@ -76,9 +76,8 @@ function isReadableRow(element) {
 // What an icon shows that is all of a cell, from its title, symbol, class or file.
 function iconText(cell) {
   const icon = cell.firstElementChild && cell.querySelector('svg,i,img,[class*=icon i]');
-  if (!icon || !icon.checkVisibility({ visibilityProperty: true }) || cell.querySelector('a,button,input,select,textarea')) {
-    return '';
-  }
+  if (!icon || !icon.checkVisibility({ visibilityProperty: true })
+    || cell.querySelector('a,button,input,select,textarea')) return '';
   const titled = cell.querySelector('[title]') || cell;
   return collapse(attribute(titled, 'title')) || symbolName(icon) || hintName(icon, ['class', 'src']);
 }
