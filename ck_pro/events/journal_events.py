@@ -122,6 +122,8 @@ class ModelCallData(TypedDict):
     """A model call. `messages`, `output` and `reasoning` are absent without `store_io`."""
 
     model: str
+    target: NotRequired[str]
+    """The `call_target`, if a person handed the call over to it; it differs from the settings."""
     usage: UsageCounts
     params: NotRequired[dict[str, Any]]
     attempts: NotRequired[int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import time
@@ -11,12 +12,12 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from ck_pro.config import KwargsInitializable
-from ck_pro.exceptions import ConfigError, ModelRefused
+from ck_pro.exceptions import ConfigError, ModelError, ModelRefused
 from ck_pro.model.backends.abandonable import call_abandonable
-from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply
+from ck_pro.model.backends.backend import Backend, ChatRequest, FilteredReply, HandedOver
 from ck_pro.model.backends.function import FunctionBackend, FunctionPrompt
 from ck_pro.model.backends.reply_bounds import Bounds
-from ck_pro.model.backends.targets import Access, check_target, open_target
+from ck_pro.model.backends.targets import Access, check_target, open_target, without_secrets
 from ck_pro.model.budget import Price, price_of
 from ck_pro.model.retry import Wait, call_with_retries, wait_interruptibly
 from ck_pro.model.shorten import estimate_tokens, fit
@@ -127,6 +128,40 @@ class LLM(KwargsInitializable):
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         require_messages(messages)
+        while True:
+            try:
+                return self._complete(messages, context, call_kwargs)
+            except HandedOver as e:
+                handed = e
+            try:
+                reply = self.with_target(handed.target)._complete(messages, context, call_kwargs)
+            except ModelError as e:
+                if not handed.ended(e):
+                    raise
+            else:
+                handed.ended(None)
+                reply.target = without_secrets(handed.target)
+                return reply
+
+    def with_target(self, target: str) -> LLM:
+        """Return a model with the same settings and another `call_target`.
+
+        Raises:
+            ConfigError: the scheme is unknown, or its argument is malformed.
+        """
+        check_target(target)
+        other = copy.copy(self)
+        other.call_target, other.backend = target, None
+        return other
+
+    def _complete(
+        self, messages: Sequence[Message], context: CallContext, call_kwargs: dict[str, Any]
+    ) -> Reply:
+        """Call the back end; see `__call__`.
+
+        Raises:
+            HandedOver: another target completes the call.
+        """
         start = time.monotonic()
         params = {**self.call_kwargs, **call_kwargs}
         sent, shortened = fit(messages, self.max_prompt_tokens)
@@ -183,6 +218,7 @@ class LLM(KwargsInitializable):
         schema = context.reply_schema if self.response_schema else None
         bounds = Bounds(context.stop, self.max_reply_tokens, schema)
         request = ChatRequest(sent, params, context, seconds, bounds)
+        request.check_target = lambda target: self.with_target(target).check()
         if seconds < self.request_timeout:
             request.limit = "the rest of the run's time limit"
 

@@ -78,6 +78,7 @@ class Reply(str):
         latency: seconds from the call to the reply, including waits between attempts.
         cost: USD; None if the price is unknown.
         shortened: whether `messages` was shortened to fit `max_prompt_tokens`.
+        target: the `call_target` that completed the call instead of the configured one; else "".
     """
 
     tool_calls: list[dict[str, Any]]
@@ -92,6 +93,7 @@ class Reply(str):
     latency: float
     cost: float | None
     shortened: bool
+    target: str
 
     def __new__(
         cls,
@@ -109,6 +111,7 @@ class Reply(str):
         latency: float = 0.0,
         cost: float | None = None,
         shortened: bool = False,
+        target: str = "",
     ) -> Reply:
         self = super().__new__(cls, text)
         self.tool_calls = list(tool_calls or [])
@@ -123,6 +126,7 @@ class Reply(str):
         self.latency = latency
         self.cost = cost
         self.shortened = shortened
+        self.target = target
         return self
 
     def with_text(self, text: str) -> Reply:

@@ -106,6 +106,8 @@ class ModelCaller:
             shortened=reply.shortened,
             prefix_share=round(self.prefixes.share(self._run.path, reply.messages), 4),
         )
+        if reply.target:
+            data["target"] = reply.target
         if self._run.agent.store_io:
             data["messages"] = reply.messages
             data["output"] = str(reply)

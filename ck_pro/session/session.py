@@ -64,7 +64,8 @@ _FOUND_CHARS = 500
 """Characters of a text that `search` returns."""
 _FINGERPRINT = ("version", "settings_hash", "prompts_hash")
 _CALL_FACTS = (
-    *("model", "params", "usage", "cost", "finish_reason", "reasoning", "tool_calls", "items"),
+    *("model", "target", "params", "usage", "cost", "finish_reason"),
+    *("reasoning", "tool_calls", "items"),
 )
 """Facts about a model call that a row has under `llm_info`."""
 _CALL_KEYS = ("llm_input", "llm_output", "llm_info", "unreadable")

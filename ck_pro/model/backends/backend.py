@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ck_pro.exceptions import ContentFiltered
+from ck_pro.exceptions import ContentFiltered, ModelError
 from ck_pro.model.backends.reply_bounds import Bounds
 from ck_pro.model.retry import TimedOut
 from ck_pro.model.types import CallContext, Message, RawReply, Usage
@@ -27,6 +27,7 @@ class ChatRequest:
         limit: the setting that `seconds` comes from, for messages.
         abandoned: set when the caller no longer waits; the back end should then close its
             connection.
+        check_target: raises a `CKError` if the caller's model cannot use another `call_target`.
     """
 
     messages: list[Message]
@@ -36,6 +37,7 @@ class ChatRequest:
     bounds: Bounds = field(default_factory=Bounds)
     limit: str = "`request_timeout`"
     abandoned: threading.Event = field(default_factory=threading.Event)
+    check_target: Callable[[str], None] = lambda target: None
     _closers: list[Callable[[], None]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -98,6 +100,20 @@ class Backend(ABC):
 
     def check(self) -> None:  # noqa: B027 - most back ends have nothing to check
         """Raise the `ModelError` that the first call would raise, as far as it can be foreseen."""
+
+
+class HandedOver(Exception):
+    """A back end hands a call over to another target. `LLM` catches it and calls that one.
+
+    Args:
+        target: the `call_target`.
+        ended: called when that call ends, with its error or None. It returns whether the back end
+            takes the call again.
+    """
+
+    def __init__(self, target: str, ended: Callable[[ModelError | None], bool]):
+        super().__init__(target)
+        self.target, self.ended = target, ended
 
 
 class FilteredReply(ContentFiltered):

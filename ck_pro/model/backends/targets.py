@@ -122,7 +122,7 @@ def parse_target(target: str) -> Target:
     near = difflib.get_close_matches(name.lower(), found, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'? " if near else ""
     raise ConfigError(
-        f"call_target '{_without_secrets(text)}': unknown scheme; {hint}"
+        f"call_target '{without_secrets(text)}': unknown scheme; {hint}"
         f"known are: {', '.join(known_forms())}"
     )
 
@@ -138,11 +138,11 @@ def check_target(target: str) -> None:
         scheme.check(argument)
     except ConfigError as e:
         raise ConfigError(
-            f"call_target '{_without_secrets(target)}': {e}; write it as {scheme.form}"
+            f"call_target '{without_secrets(target)}': {e}; write it as {scheme.form}"
         ) from None
 
 
-def _without_secrets(target: str) -> str:
+def without_secrets(target: str) -> str:
     """Return a target on one line, without the login and the query of a URL."""
     shown = re.sub(r"(?<=://)[^/@]*@", "", target.strip())
     if "://" in shown:

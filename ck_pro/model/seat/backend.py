@@ -57,7 +57,11 @@ class SeatBackend(Backend):
         open_seat(self._port)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Wait for the reply. A person may take any time: `request.seconds` does not apply."""
+        """Wait for the reply. A person may take any time: `request.seconds` does not apply.
+
+        Raises:
+            HandedOver: a model completes the calls of this agent or run.
+        """
         require_flask("manual:web")
         from ck_pro.model.seat.seat import open_seat
 

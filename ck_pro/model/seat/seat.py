@@ -13,6 +13,8 @@ from flask import Response, request
 from ck_pro.exceptions import ConfigError, InputError, ManualAbort, ModelRefused
 from ck_pro.local_page.app import LocalApp, json_body, json_response
 from ck_pro.local_page.opening import can_open, open_in_browser
+from ck_pro.model.backends.targets import check_target, known_schemes, parse_target, without_secrets
+from ck_pro.model.seat.hand_overs import SCOPES
 from ck_pro.model.seat.replying import PARTS, composed, described, preview
 from ck_pro.model.seat.waiting import WaitingCalls
 
@@ -25,6 +27,8 @@ _ROUTES = (
     ("/api/call/<name>/check", "check", "POST"),
     ("/api/call/<name>/send", "send", "POST"),
     ("/api/call/<name>/fail", "fail", "POST"),
+    ("/api/call/<name>/hand_over", "hand_over", "POST"),
+    ("/api/handed/<name>/take_back", "take_back", "POST"),
 )
 
 
@@ -67,13 +71,16 @@ class Seat:
             self.calls.wait_for_change(since, _WAIT_SECONDS)
         version, answered = self.calls.version, self.calls.answered
         waiting = [call.facts() for call in self.calls.all()]
-        return json_response({"version": version, "answered": answered, "waiting": waiting})
+        handed = [one.facts() for one in self.calls.handed.all()]
+        facts = {"version": version, "answered": answered, "waiting": waiting, "handed": handed}
+        return json_response(facts)
 
     def _call(self, name: str) -> Response:
         call = self.calls.find(name)
         same = {"messages": call.same_messages, "characters": call.same_characters}
         facts = {**call.facts(), "messages": call.request.messages, "same": same}
         facts["task"] = call.request.context.task
+        facts["models"] = _examples()
         guide = described(call.request)
         return json_response({**facts, "guide": guide, "draft": call.draft})
 
@@ -110,6 +117,33 @@ class Seat:
                 ModelRefused(f"manual: the person who is the model gave no reply: {reason}")
             )
         return json_response({"sent": True})
+
+    def _hand_over(self, name: str) -> Response:
+        """Hand a call and the later ones of its agent or run over to a model, after a check."""
+        call, body = self.calls.find(name), json_body()
+        target, scope = str(body.get("target") or "").strip(), body.get("scope")
+        if scope not in SCOPES:
+            raise InputError(f"scope: must be one of {', '.join(SCOPES)}")
+        if not target:
+            raise InputError("name a model, such as " + ", ".join(_examples()))
+        check_target(target)
+        if parse_target(target).innermost().scheme.interactive:
+            raise InputError(
+                f"{without_secrets(target)} is a person; name a model: {', '.join(_examples())}"
+            )
+        call.request.check_target(target)
+        self.calls.hand_over(call, scope, target)
+        return json_response({"sent": True})
+
+    def _take_back(self, name: str) -> Response:
+        """Let the person answer again."""
+        self.calls.handed.take_back(name)
+        return json_response({})
+
+
+def _examples() -> list[str]:
+    """Return how targets are written that are no persons."""
+    return [scheme.form for scheme in known_schemes() if not scheme.interactive]
 
 
 def _parts(body: dict[str, Any]) -> dict[str, str]:

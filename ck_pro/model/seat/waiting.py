@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from ck_pro.exceptions import InputError, ModelError
-from ck_pro.model.backends.backend import ChatRequest
+from ck_pro.model.backends.backend import ChatRequest, HandedOver
+from ck_pro.model.seat.hand_overs import HandOvers, run_of
 from ck_pro.model.shorten import estimate_tokens
 from ck_pro.model.types import Message, RawReply
 
@@ -34,6 +35,7 @@ class WaitingCall:
         same_characters: number of equal characters at the start of the message after them.
         since: start of the wait, in Unix seconds.
         draft: what the person has written so far, by part.
+        notice: why a model to which the person handed the call did not complete it; else "".
     """
 
     id: str
@@ -42,13 +44,13 @@ class WaitingCall:
     same_characters: int = 0
     since: float = field(default_factory=time.time)
     draft: dict[str, str] = field(default_factory=dict)
+    notice: str = ""
     _done: threading.Event = field(default_factory=threading.Event)
     _ended: threading.Lock = field(default_factory=threading.Lock)
-    _reply: RawReply | None = None
-    _error: ModelError | None = None
+    _outcome: RawReply | ModelError | HandedOver | None = None
 
-    def answer(self, outcome: RawReply | ModelError) -> None:
-        """End the wait with a reply or an error.
+    def answer(self, outcome: RawReply | ModelError | HandedOver) -> None:
+        """End the wait with a reply, an error, or another model.
 
         Raises:
             InputError: it has ended already.
@@ -56,10 +58,7 @@ class WaitingCall:
         with self._ended:
             if self._done.is_set():
                 raise InputError("this call has its reply already")
-            if isinstance(outcome, RawReply):
-                self._reply = outcome
-            else:
-                self._error = outcome
+            self._outcome = outcome
             self._done.set()
 
     def wait(self) -> RawReply:
@@ -67,14 +66,15 @@ class WaitingCall:
 
         Raises:
             ModelError: the person ended the call.
+            HandedOver: the person handed it over to a model.
             Cancelled, LimitReached: see `CallContext.check`.
         """
         while not self._done.wait(_POLL_SECONDS):
             self.request.context.check()
-        if self._error is not None:
-            raise self._error
-        assert self._reply is not None
-        return self._reply
+        assert self._outcome is not None
+        if not isinstance(self._outcome, RawReply):
+            raise self._outcome
+        return self._outcome
 
     @functools.cached_property
     def tokens(self) -> int:
@@ -90,11 +90,12 @@ class WaitingCall:
             "phase": context.phase,
             "step": context.step,
             "sid": context.sid,
-            "run": hashlib.sha256((context.workdir or context.sid).encode()).hexdigest()[:12],
+            "run": run_of(context),
             "task": context.task[:_TASK_CHARS],
             "since": self.since,
             "messages": len(self.request.messages),
             "tokens": self.tokens,
+            "notice": self.notice,
             "written": any(text.strip() for text in self.draft.values()),
         }
 
@@ -111,17 +112,22 @@ class WaitingCalls:
         self.version = 0
         self.answered = 0
         self._changed = threading.Condition()
+        self.handed = HandOvers(self._notify_change)
         self._calls: dict[str, WaitingCall] = {}
         self._previous: OrderedDict[tuple[str, str], Sequence[Message]] = OrderedDict()
 
     def ask(self, request: ChatRequest) -> RawReply:
         """Add a call and return its reply; see `WaitingCall.wait`."""
+        context = request.context
+        self.handed.check(context)
         call = WaitingCall(secrets.token_hex(6), request)
+        call.notice = self.handed.failure_of(context)
         self._compare(call)
         with self._changed:
             self._calls[call.id] = call
             self._notify()
         try:
+            self.handed.check(context)  # it may have been handed over meanwhile
             reply = call.wait()
             self.answered += 1
             return reply
@@ -129,6 +135,20 @@ class WaitingCalls:
             with self._changed:
                 del self._calls[call.id]
                 self._notify()
+
+    def hand_over(self, call: WaitingCall, scope: str, target: str) -> None:
+        """Hand a call over to a model, with all later ones of its agent or its run.
+
+        Args:
+            call: the call.
+            scope: "agent" or "run".
+            target: the `call_target`, checked by the caller.
+        """
+        handed = self.handed.add(call.request.context, scope, target)
+        for one in self.all():
+            if handed.covers(one.request.context):
+                with suppress(InputError):  # it got a reply meanwhile
+                    one.answer(handed.signal(one.request.context))
 
     def find(self, name: str) -> WaitingCall:
         """Return a call by its id.
@@ -150,6 +170,10 @@ class WaitingCalls:
         """Return when the queue has another version than `version`, at most after `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: self.version != version, seconds)
+
+    def _notify_change(self) -> None:
+        with self._changed:
+            self._notify()
 
     def _notify(self) -> None:
         self.version += 1

@@ -53,6 +53,7 @@ def of_model_call(data: Mapping[str, Any], *, texts: bool) -> Attributes:
     attributes = {
         "gen_ai.request.model": str(params.get("model") or model or "unknown"),
         "gen_ai.response.model": model,
+        **({"gen_ai.provider.name": provider_of(data["target"])} if data.get("target") else {}),
         "gen_ai.response.finish_reasons": [str(data.get("finish_reason") or "stop")],
         **{name: params[k] for k, name in PARAMS.items() if _is_number(params.get(k))},
         **{name: usage[k] for k, name in USAGE.items() if k in usage},

@@ -109,7 +109,7 @@ function ModeSwitch({ draft, edit, seen, guide }) {
 }
 
 /** The editor of one waiting call. */
-export function Editor({ call, draft, edit, area, elements, insert, send, fail, ended, problem }) {
+export function Editor({ call, draft, edit, area, elements, insert, send, fail, give, ended, problem }) {
   const [seen, setSeen] = useDryRun(call, draft, ended);
   const [asked, setAsked] = useState(false);
   useEffect(() => setAsked(false), [draft, call.id]);
@@ -132,6 +132,7 @@ export function Editor({ call, draft, edit, area, elements, insert, send, fail, 
     : html`<${Parts} call=${call} draft=${draft} edit=${edit} area=${area} elements=${elements} />`}
     <div class="send"><button class="primary" disabled=${ended}>Send <kbd>Ctrl</kbd> <kbd>Enter</kbd></button>
       ${asked && html`<button type="button" onClick=${() => press(true)}>Send anyway</button>`}
+      <button type="button" class="quiet" onClick=${give} disabled=${ended}>Give the rest to a model …</button>
       <button type="button" class="quiet" onClick=${fail} disabled=${ended}>No reply …</button></div>
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     <section aria-label="Dry run" aria-live="polite" class="dry-run"><${Outcome} seen=${seen} /></section>

@@ -4,6 +4,7 @@ import { visible } from '/static/inert.js';
 import { ThemeSwitch } from '/static/theme.js';
 import { contentOf, elementsIn, insertCall } from './calls.js';
 import { Editor, isEmpty } from './editor.js';
+import { Handed, HandOverDialog } from './hand_over.js';
 import { PagePicture } from './picture.js';
 import { Prompt } from './prompt.js';
 import { Refused, dropDraft, follow, get, keepDraft, keptDraft, post } from './queue.js';
@@ -25,7 +26,8 @@ function useClock() {
   return now;
 }
 
-function Queue({ waiting, current, open }) {
+function Queue({ queue, current, open, say }) {
+  const { waiting, handed } = queue;
   const now = useClock();
   return html`<nav class="queue" aria-label="Waiting agents">
     <h2>Waiting <span class="mark">${waiting.length}</span></h2>
@@ -35,7 +37,8 @@ function Queue({ waiting, current, open }) {
       <span class="muted">${one.phase ? `${one.phase}, ` : ''}step ${one.step}, waits ${age(one.since, now)}${
       one.written ? ', draft' : ''}</span>
       <span class="task">${visible(one.task.slice(0, 120))}</span></button></li>`)}</ol>
-    ${!waiting.length && html`<p class="muted">No agent waits. The next prompt appears here.</p>`}</nav>`;
+    ${!waiting.length && html`<p class="muted">No agent waits. The next prompt appears here.</p>`}
+    <${Handed} handed=${handed} say=${say} /></nav>`;
 }
 
 /** The queue, as the server reports it, and whether the server is there. */
@@ -151,25 +154,27 @@ function useActions(state, area, say) {
   return { insert, send, fail };
 }
 
-function Work({ state, lost }) {
-  const { call, draft, edit, waits, close, problem } = state;
-  const [said, say] = useState('');
+function Work({ state, lost, say }) {
+  const { call, draft, edit, waits, close, problem, stay } = state;
   const area = useRef(null);
   const dialog = useRef(null);
+  const giving = useRef(null);
   const { insert, send, fail } = useActions(state, area, say);
   const elements = useMemo(() => elementsIn(contentOf(call.messages[call.messages.length - 1] || {}).text), [call]);
   useEffect(() => { if (area.current && document.activeElement === document.body) area.current.focus(); }, [call.id]);
   const ended = !waits && !lost;
   return html`<main><${Heading} call=${call} />
+    ${call.notice && !ended && html`<p class="notice warn" role="alert">${visible(call.notice)}</p>`}
     ${ended && html`<p class="notice warn" role="alert">This call waits no longer: it has its reply, or its run ended.
       <button type="button" onClick=${() => { dropDraft(call); close(); }}>Discard the text</button></p>`}
     <div class="columns"><div class="left">
       <${PagePicture} call=${call} elements=${elements} insert=${insert} />
       <${Prompt} call=${call} insert=${insert} /></div>
     <${Editor} key=${call.id} call=${call} draft=${draft} edit=${edit} area=${area} elements=${elements}
-      insert=${insert} send=${send} fail=${() => dialog.current.showModal()} ended=${ended || Boolean(lost)}
+      insert=${insert} send=${send} fail=${() => dialog.current.showModal()}
+      give=${() => giving.current.showModal()} ended=${ended || Boolean(lost)}
       problem=${problem} /></div>
-    <p class="hidden-text" role="status">${said}</p>
+    <${HandOverDialog} area=${giving} call=${call} done=${(text) => { say(text); stay(call); close(); }} />
     <${FailDialog} area=${dialog} fail=${fail} /></main>`;
 }
 
@@ -180,6 +185,7 @@ function move(waiting, current, step, open) {
 
 function App() {
   const [queue, lost] = useQueue();
+  const [said, say] = useState('');
   const state = useCall(queue);
   const { call, draft, open } = state;
   const current = call && call.id;
@@ -198,8 +204,9 @@ function App() {
       <span class="muted">${queue.answered} answered</span>
       <span class="muted keys"><kbd>Alt</kbd> <kbd>↓</kbd> next agent</span><${ThemeSwitch} /></header>
     ${lost && html`<p class="notice bad" role="alert">${visible(lost)}</p>`}
-    <div class="seat"><${Queue} waiting=${queue.waiting} current=${current} open=${open} />
-      ${call && draft ? html`<${Work} state=${state} lost=${lost} />`
+    <p class="hidden-text" role="status">${said}</p>
+    <div class="seat"><${Queue} queue=${queue} current=${current} open=${open} say=${say} />
+      ${call && draft ? html`<${Work} state=${state} lost=${lost} say=${say} />`
     : html`<main class="empty"><p class="muted">${lost ? '' : 'Waiting for a prompt.'}</p></main>`}</div>`;
 }
 
