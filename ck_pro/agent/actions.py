@@ -81,7 +81,7 @@ def take_plan(run: Run, reply: Reply) -> Reply | ThinkAction:
     Raises:
         AnswerNeeded: the plan has a question without an answer.
     """
-    if run.agent.active_planning != "fused":
+    if run.planning != "fused":
         return reply
     language: AgentLanguage = run.agent.language
     plan, rest = language.split_plan(reply)
@@ -102,7 +102,7 @@ def take_plan(run: Run, reply: Reply) -> Reply | ThinkAction:
 def report_unreadable_plan(run: Run, error: ParseError) -> None:
     """Record that a plan is unreadable, and report it in the next prompt that can carry a plan."""
     run.record_unreadable("plan", error)
-    fused = run.agent.active_planning == "fused"
+    fused = run.planning == "fused"
     (run.notices if fused else run.plan_notices).append(_UNREADABLE.format(error))
 
 

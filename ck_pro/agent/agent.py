@@ -72,7 +72,7 @@ from ck_pro.run.working_folder import FILES, describe_files, place_files
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.memory import Memory
-from ck_pro.session.observed import combine_observations, observation_text
+from ck_pro.session.observed import combine_observations
 from ck_pro.session.rows import Step
 
 
@@ -348,9 +348,9 @@ class MultiStepAgent(AgentSettings):
         interrupted, run.interrupted = run.interrupted, None
         if interrupted is not None and interrupted.in_progress:
             run.check()
+            run.emit(ProgressKind.STEP_STARTED)
         else:
             run.start_step()
-        run.emit(ProgressKind.STEP_STARTED)
         if interrupted is not None and interrupted.in_progress and interrupted.has_acted:
             observation = resume_step(self, run, interrupted)
         else:
@@ -358,7 +358,6 @@ class MultiStepAgent(AgentSettings):
         run.record(EventKind.OBSERVATION, ObservationData(observation=observation))
         if interrupted is not None:
             run.replies.show_unused()
-        run.emit(ProgressKind.STEP_ENDED, text=observation_text(observation)[:200])
         return session.steps[-1]
 
     def decide(

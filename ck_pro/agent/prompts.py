@@ -154,7 +154,6 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
     run.functions.notice_files(files)
     short, long = run.definitions
     agent, session = run.agent, run.session
-    planning = agent.active_planning
     continues = run.continued is not None and len(session.steps) <= 1
     shows_variables = shown.pop("omits_steps") or continues
     return {
@@ -173,15 +172,15 @@ def prompt_values(run: Run, state: Mapping[str, Any]) -> dict[str, Any]:
         **shown,
         "current_step": session.current_step() or {},
         **state_values(state),
-        "plans": planning != "off",
-        "planning": planning,
+        "plans": run.planning != "off",
+        "planning": run.planning,
         "language": agent.language,
         "notices": notices,
         "environment": _environment_text(run),
         "tasks": session.tasks.text() if session.tasks is not None else "",
         "function_names": run.functions.registry.names,
         "variables": run.run_code.describe_names() if shows_variables else [],
-        "imports": ", ".join(agent.importable()),
+        "imports": ", ".join(run.importable),
         "task_files": run.task_files,
         "file_functions": run.functions.for_files,
         "files": files,
@@ -293,8 +292,10 @@ class PromptParts:
 
 def _files(values: Mapping[str, Any]) -> str:
     """Return the files of the task, and the functions that read them."""
-    text = files_text(values.get("task_files", ()))
-    if not text or not values.get("file_functions") or calls_functions(values):
+    if not values.get("task_files"):
+        return ""
+    text = files_text(values["task_files"])
+    if not values.get("file_functions") or calls_functions(values):
         return text
     return "\n".join([text, "Functions for files:", *values["file_functions"]])
 

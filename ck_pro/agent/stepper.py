@@ -27,14 +27,13 @@ from ck_pro.events import (
     ToolCall,
 )
 from ck_pro.events.journal_events import ObservationData
-from ck_pro.events.progress_events import ProgressKind
 from ck_pro.exceptions import ContentFiltered, InputError, LimitReached, ParseError
 from ck_pro.language import PLAN_FORM
 from ck_pro.run.pictures import record_screen
 from ck_pro.run.run import Run, run_of
 from ck_pro.run.session_changes import record_acted
 from ck_pro.session import AgentSession, StopReason
-from ck_pro.session.observed import combine_observations, observation_text
+from ck_pro.session.observed import combine_observations
 
 
 class Stepper:
@@ -171,7 +170,7 @@ class Stepper:
     def _stays_inside(self, action: Action) -> bool:
         """Whether the agent executes an action itself: it ends the task, or has no effect."""
         if isinstance(action, ToolCall):
-            plans = self.agent.active_planning != "off" and action.name == PLAN_FORM.name
+            plans = run_of(self.state).planning != "off" and action.name == PLAN_FORM.name
             return plans or action.name in run_of(self.state).functions.terminal
         return isinstance(action, FinishAction | RejectAction | ThinkAction)
 
@@ -194,9 +193,7 @@ class Stepper:
             return
         data = ObservationData(observation=combine_observations(self._observed))
         self._observed, self._queue = [], []
-        run = run_of(self.state)
-        run.record(EventKind.OBSERVATION, data)
-        run.emit(ProgressKind.STEP_ENDED, text=observation_text(data["observation"])[:200])
+        run_of(self.state).record(EventKind.OBSERVATION, data)
 
     def _end(self, error: BaseException | None) -> None:
         state, run = self.state, run_of(self.state)

@@ -58,7 +58,7 @@ def prepare_action(agent: MultiStepAgent, run: Run, state: Mapping[str, Any]) ->
 
 def is_plan_due(run: Run) -> bool:
     """Whether the current step asks for a plan in a separate model call."""
-    agent, mode = run.agent, run.agent.active_planning
+    agent, mode = run.agent, run.planning
     if mode == "off":
         return False
     if agent.plan_when_stuck and run.history.repeats() >= 2:

@@ -268,14 +268,12 @@ def _check_json(params: dict[str, Any]) -> None:
             raise ConfigError(f"call_kwargs: the value of '{name}' is not valid JSON") from None
 
 
-def ensure_reply(value: Any, messages: Sequence[Message], llm: LLM) -> Reply:
-    """Return a model's return value as a `Reply`: a subclass's `__call__` may return a plain str.
+def reply_of(value: Any, messages: Sequence[Message], llm: LLM) -> Reply:
+    """Return the plain str that a subclass's `__call__` returned as a `Reply`.
 
     Raises:
         ModelRefused: the value is not a str.
     """
-    if isinstance(value, Reply):
-        return value
     kind = type(llm).__name__
     if not isinstance(value, str):
         raise ModelRefused(f"{kind}.__call__ returned {type(value).__name__}; it must return a str")

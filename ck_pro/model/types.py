@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -194,6 +195,7 @@ class CallContext:
         reply_schema: JSON schema of the reply; None for a reply of another form.
         on_wait: called with one line before each wait for a retry.
         guide: describes the expected reply, for a person who writes it.
+        asking: returns a context manager for the wait for that person; see `asking_for`.
     """
 
     agent_path: tuple[str, ...] = ()
@@ -209,6 +211,7 @@ class CallContext:
     reply_schema: Mapping[str, Any] | None = None
     on_wait: Callable[[str], None] | None = None
     guide: ReplyGuide | None = None
+    asking: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def agent(self) -> str:

@@ -15,7 +15,7 @@ from ck_pro.exceptions import ModelError
 from ck_pro.language import Prompt, text_of
 from ck_pro.model import LLM, CallContext, Reply
 from ck_pro.model.backends.backend import FilteredReply
-from ck_pro.model.llm import ensure_reply
+from ck_pro.model.llm import reply_of
 from ck_pro.model.types import ReplyGuide
 from ck_pro.run.results import jsonable
 from ck_pro.session import PHASES
@@ -67,10 +67,8 @@ class ModelCaller:
             self._edited_reply = ""
         else:
             try:
-                with run.asking():
-                    context = self._context(prompt, phase, guide)
-                    said = llm(list(prompt), context=context, **call_kwargs)
-                reply = ensure_reply(said, prompt, llm)
+                said = llm(list(prompt), context=self._context(prompt, phase, guide), **call_kwargs)
+                reply = said if isinstance(said, Reply) else reply_of(said, prompt, llm)
             except ModelError as e:
                 run.record(EventKind.MODEL_FAILED, _failed_call(e), phase=phase)
                 raise
@@ -93,6 +91,7 @@ class ModelCaller:
             reply_schema=run.agent.language.reply_schema(phase) if phase in PHASES else None,
             on_wait=lambda text: run.emit(ProgressKind.MODEL_WAITS, phase=phase, text=text),
             guide=guide,
+            asking=run.asking,
         )
 
     def _log(self, reply: Reply, phase: str) -> None:
@@ -117,7 +116,6 @@ class ModelCaller:
             if reply.items:
                 data["items"] = reply.items
         self._run.record(EventKind.MODEL_CALL, data, phase=phase, duration=reply.latency)
-        self._run.emit(ProgressKind.MODEL_CALL, phase=phase)
 
 
 def _failed_call(error: ModelError) -> ModelFailedData:

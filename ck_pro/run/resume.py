@@ -180,5 +180,5 @@ def record_resumed(run: Run, interrupted: InterruptedSession) -> None:
         run.notices.append(NOTICE)
     if interrupted.user_actions:
         run.notices.append(USER_ACTED.format("\n".join(f"- {a}" for a in interrupted.user_actions)))
-    if learned and run.agent.active_planning == "off":
+    if learned and run.planning == "off":
         run.notices.append(learned)  # without a plan, prompts show no progress state

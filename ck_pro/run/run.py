@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +54,7 @@ from ck_pro.run.resume import prepare_answers
 from ck_pro.run.user_replies import Approvals, UserReplies, prepare_approvals
 from ck_pro.run.working_folder import TaskFile, WorkingFolder, given_files
 from ck_pro.session import AgentSession
+from ck_pro.session.observed import observation_text
 from ck_pro.terminal import asking_for, waiting_for_user
 from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
@@ -62,6 +63,7 @@ _log = logging.getLogger(__name__)
 EventSink = Callable[[ProgressEvent], None]
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
+_SHOWN_CHARS = 200
 
 
 def run_of(session: AgentSession) -> Run:
@@ -251,6 +253,16 @@ class Run:
         functions = self.functions.listed if calls else self.functions.defined
         return functions.definitions(short=True), functions.definitions()
 
+    @functools.cached_property
+    def planning(self) -> str:
+        """How the agent plans; see `AgentSettings.active_planning`."""
+        return self.agent.active_planning
+
+    @functools.cached_property
+    def importable(self) -> list[str]:
+        """The packages that prompts name."""
+        return self.agent.importable()
+
     # --- the log ---------------------------------------------------------------------------
 
     def record(
@@ -281,6 +293,8 @@ class Run:
             if self.parent is not None:
                 self.parent.session.children.setdefault(session.id, session)
             session.apply(event)
+        if self._tree.on_event is not None:
+            self._emit_recorded(kind, data or {}, phase or "")
 
     def renew(
         self,
@@ -360,7 +374,6 @@ class Run:
     def record_unreadable(self, phase: str, problem: object) -> None:
         """Record why a model's reply could not be parsed, or only in part."""
         self.record(EventKind.UNREADABLE, UnreadableData(error=str(problem)), phase=phase)
-        self.emit(ProgressKind.UNREADABLE, phase=phase, text=str(problem))
 
     def record_reply_error(self, error: ParseError | ContentFiltered) -> str:
         """Record that a reply has no usable action; return the error as text for the model."""
@@ -391,6 +404,19 @@ class Run:
         except Exception:  # noqa: BLE001 - an error of the display must not end the run
             _log.exception("on_event failed; it gets no further events")
             self._tree.on_event = None
+
+    def _emit_recorded(self, kind: EventKind, data: Mapping[str, Any], phase: str) -> None:
+        """Send the progress event that belongs to an event of the journal, if any."""
+        match kind:
+            case EventKind.STEP if data.get("taken", True):
+                self.emit(ProgressKind.STEP_STARTED)
+            case EventKind.MODEL_CALL:
+                self.emit(ProgressKind.MODEL_CALL, phase=phase)
+            case EventKind.UNREADABLE:
+                self.emit(ProgressKind.UNREADABLE, phase=phase, text=data["error"])
+            case EventKind.OBSERVATION:
+                text = observation_text(data["observation"])
+                self.emit(ProgressKind.STEP_ENDED, text=text[:_SHOWN_CHARS])
 
     # --- the environment -------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ class Preview:
 
     def _split(self, reply: Reply) -> tuple[Parts, Reply | None]:
         """Return the plan of a reply, and the rest; None if no action follows."""
-        if self._agent.active_planning != "fused":
+        if self._run.planning != "fused":
             return [], reply
         plan, rest = self._agent.language.split_plan(reply)
         if not plan:

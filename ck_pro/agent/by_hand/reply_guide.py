@@ -41,7 +41,7 @@ class AgentReplyGuide:
         elif self._phase != "action" or self._agent.parses_itself:
             form = "text"
         else:
-            described["plan"] = form == "code" and self._agent.active_planning == "fused"
+            described["plan"] = form == "code" and self._run.planning == "fused"
             described["plan_example"] = _example(PLAN_FORM) if described["plan"] else ""
         return {**described, "form": form, "functions": self._functions()}
 

@@ -56,7 +56,7 @@ class ManualBackend(Backend):
         return "manual"
 
     def complete(self, request: ChatRequest) -> RawReply:
-        with terminal_turn(request.context.cancel):
+        with request.context.asking(), terminal_turn(request.context.cancel):
             dialog = _Dialog(self._input or sys.stdin, self._output or sys.stderr, request)
             return RawReply(text=dialog.reply(), model="manual")
 

@@ -66,5 +66,5 @@ class SeatBackend(Backend):
         from ck_pro.model.seat.seat import open_seat
 
         seat = open_seat(self._port)
-        with waiting_for_user():
+        with request.context.asking(), waiting_for_user():
             return seat.calls.ask(request)

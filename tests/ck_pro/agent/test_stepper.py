@@ -20,6 +20,7 @@ from ck_pro.events import (
     ToolCall,
     action_from_dict,
 )
+from ck_pro.events.progress_events import ProgressEvent, ProgressKind
 from ck_pro.exceptions import InputError, LimitReached, ModelUnavailable
 from ck_pro.journal import read_events
 from ck_pro.language import text_of
@@ -81,9 +82,12 @@ def test_the_loop_acts_and_the_agent_decides(tmp_path: Path) -> None:
 
 def test_the_agent_executes_an_action_on_request() -> None:
     a = agent(calls(("add", {"a": 1, "b": 2})), calls(("stop", {"output": "3"})))
-    with Stepper(a, "t") as stepper:
+    seen: list[ProgressEvent] = []
+    with Stepper(a, "t", on_event=seen.append) as stepper:
         stepper.step(stepper.state)
         assert stepper.act() == "3"
+        kinds = [event["kind"] for event in seen]
+        assert kinds.count(ProgressKind.STEP_STARTED) == kinds.count(ProgressKind.STEP_ENDED) == 1
         assert stepper.step(stepper.state) == FinishAction(output="3")
         with pytest.raises(InputError, match="has ended"):
             stepper.step(stepper.state)
