@@ -24,7 +24,7 @@ from ck_web.browser.downloads import Downloads
 from ck_web.browser.files import check_writable, upload_files, write_inside
 from ck_web.browser.lease import BrowserLease
 from ck_web.browser.screenshots import Screenshots
-from ck_web.page.changes import FormMemory, page_change
+from ck_web.page.changes import PageChanges
 from ck_web.page.notices import mostly_visual
 from ck_web.page.page_text import find_line, lines_of, one_line
 from ck_web.page.state import WebState, data_url, full_url
@@ -100,7 +100,7 @@ class Browser:
         self._failure = ""  # of the last navigation
         self._data: Any = None  # of the reply to the last action
         self.named: dict[str, str] = {}
-        self._forms = FormMemory()
+        self._changes = PageChanges()
         self._acted = ""  # line of the element of the last request, if it is out of view
         try:
             self.reconnected = suspended is not None and self._reconnect(suspended)
@@ -299,13 +299,13 @@ class Browser:
             stayed = False
         acted = self.named.get(action.target, f"[{action.target}]")
         target = acted[1 : acted.find("]")]  # the action may have named it by role and name
-        change = page_change(before, self.state, url, stayed, target, self._acted)
+        returns = action.name in ("goback", "goforward")
+        change = self._changes.of_action(
+            before, self.state, url, stayed, target, self._acted, returns
+        )
         if declared.expects_change:
             self.unchanged = 0 if change.text else self.unchanged + 1
-        lost = ""
         if change.is_other_page:
-            returns = action.name in ("goback", "goforward")
-            lost = self._forms.leave(before, self.state, returns)
             # the action itself may have opened a banner that appears later
             self.banners.answer()
         pending, self.pending = self.pending[known:], self.pending[:known]
@@ -313,13 +313,13 @@ class Browser:
             self.unchanged = 0
         if change.is_other_page and self._failure:
             others = [line for line in pending if line != self._failure]
-            return "; ".join(filter(None, [self._failure, change.details, lost, *others]))
+            return "; ".join(filter(None, [self._failure, change.details, *others]))
         if not change.text:
             return _message(message, pending)
         first = ""
         if declared.keeps_message:
             first = one_line(message.removesuffix(_SAME_DOCUMENT), _MESSAGE_LENGTH)
-        return "; ".join(filter(None, [first, change.text, lost, *pending]))
+        return "; ".join(filter(None, [first, change.text, *pending]))
 
     def ask(self, action: BrowserAction) -> Any:
         """Send an action to the server; return the data of its reply.

@@ -54,6 +54,43 @@ class PageChange:
     details: str = ""
 
 
+class PageChanges:
+    """What the actions of one browser change; keeps the field values of the pages that it left."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, FieldValues] = {}  # by URL
+
+    def of_action(
+        self,
+        before: WebState,
+        after: WebState,
+        url: str,
+        stayed: bool | None,
+        target: str,
+        unseen: str,
+        returns: bool,
+    ) -> PageChange:
+        """Return what an action changed, and the values that forms lost after going back.
+
+        Args:
+            before, after, url, stayed, target, unseen: see `page_change`.
+            returns: the action goes back or forward.
+        """
+        change = page_change(before, after, url, stayed, target, unseen)
+        if not change.is_other_page:
+            return change
+        known = self._values.pop(after.step_url, {})
+        if values := field_values(before.current_accessibility_tree):
+            self._values[before.step_url] = values
+            for left in list(self._values)[:-_MAX_REMEMBERED]:
+                del self._values[left]
+        lost = lost_values(known, after.current_accessibility_tree) if returns else ""
+        if not lost:
+            return change
+        details = f"{change.details}; {lost}" if change.details else lost
+        return PageChange(f"{change.text}; {lost}", True, details)
+
+
 def page_change(
     before: WebState,
     after: WebState,
@@ -242,30 +279,6 @@ def _ranks(lines: Iterable[Line], messages: Iterable[str]) -> dict[str, int]:
 def _rank(line: Line) -> int:
     is_structure = line.role in _STRUCTURE and not line.name
     return _STRUCTURAL if is_structure or line.role == "option" else _ELEMENT
-
-
-class FormMemory:
-    """The field values of the pages that a browser left, to report those lost after going back."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, FieldValues] = {}  # by URL
-
-    def leave(self, before: WebState, after: WebState, returns: bool) -> str:
-        """Remember the fields of a page that was left; return lost values of the new page.
-
-        Args:
-            before, after: the states.
-            returns: the action went back or forward to the new page.
-
-        Returns:
-            One line; empty if there are none.
-        """
-        known = self._values.pop(after.step_url, {})
-        if values := field_values(before.current_accessibility_tree):
-            self._values[before.step_url] = values
-            for url in list(self._values)[:-_MAX_REMEMBERED]:
-                del self._values[url]
-        return lost_values(known, after.current_accessibility_tree) if returns else ""
 
 
 def field_values(tree: str) -> FieldValues:

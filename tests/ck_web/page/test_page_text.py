@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ck_web.page.banners import find_banner
 from ck_web.page.changes import (
+    PageChanges,
     element_changes,
     field_values,
     is_other_page,
@@ -158,6 +159,23 @@ def test_values_that_a_form_lost_are_reported() -> None:
         "form values were lost: textbox 'Name' had 'a: b', checkbox 'Oil' had 'true'"
     )
     assert lost_values(known, _page("[3] link 'A'")) == ""
+
+
+def test_going_back_reports_the_values_that_the_form_lost() -> None:
+    form = "[3] textbox 'Name'"
+    filled, empty = _state("http://x/1", f"{form} value: Ann"), _state("http://x/1", form)
+    other = _state("http://x/2", "[9] link 'B'")
+
+    def back(between: WebState, returns: bool = True) -> str:
+        changes = PageChanges()
+        changes.of_action(filled, between, "", None, "3", "", returns=False)
+        return changes.of_action(between, empty, "", None, "", "", returns=returns).text
+
+    assert back(other) == (
+        "now at http://x/1 ('T'); form values were lost: textbox 'Name' had 'Ann'"
+    )
+    assert back(other, returns=False) == "now at http://x/1 ('T')"
+    assert "lost" not in back(filled)  # the page was not left
 
 
 def test_a_tab_that_opened_is_a_change() -> None:
