@@ -168,7 +168,7 @@ class Attempt:
         self._facts = cast(TaskFacts, {**task_facts(assignment.task), **assignment.row_facts})
         """Facts about the task for its row; once the journal is open, as that stores them."""
         self._files: dict[str, list[TaskFile]] = {}
-        """The task's file, for `session.info`."""
+        """The task's files, for `session.info`."""
 
     def __enter__(self) -> Attempt:
         self._prepare()
@@ -183,7 +183,7 @@ class Attempt:
         return self._found is not None
 
     def _prepare(self) -> None:
-        """Create the folder with the task's file, the journal and the session.
+        """Create the folder with the task's files, the journal and the session.
 
         An interrupted or stopped attempt at the same task is resumed. Any other files are moved
         aside.
@@ -196,9 +196,9 @@ class Attempt:
         if self.moved and aside is not None:
             self.moved += f"; starting over, the old files are in {aside}"
         self.work.mkdir(parents=True)
-        if task.file is not None:
-            place_files(self.work, [task.file])
-            self._files = {FILES: describe_files([task.file])}
+        if task.files:
+            place_files(self.work, task.files)
+            self._files = {FILES: describe_files(task.files)}
         self.journal = TaskJournal(folder, **self._keep)
         self.session = AgentSession(self.question, agent=self.agent.name)
         # the journal's masked form keeps secrets out of the row

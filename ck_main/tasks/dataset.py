@@ -4,7 +4,8 @@ Fields of a line; each may also be inside an `info` object:
 
 - the question (required): the first of `question, Question, task, Task, query, Query, instruction,
   Instruction`;
-- `file_name`: a file of the task, in the folder of the task file;
+- `file_name`, `files`: the files of the task: a path or a list of paths, of files or folders, in
+  the folder of the task file;
 - the right answer: the first of `Final answer, answer, true_answer`. `null`, an empty text and `?`
   (the placeholder of test sets without published answers) mean that it is unknown;
 - `target_url`: the start page of a web agent;
@@ -18,14 +19,14 @@ An invalid line becomes a `LineProblem`; the lines after it are read.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ck_main.scoring.scoring import FIELD, check_named, named_in
+from ck_main.tasks.task_files import files_of
 from ck_main.tasks.task_lines import UnusableItem, read_items
 from ck_pro.exceptions import ConfigError
 
@@ -63,8 +64,8 @@ class Task:
         question: the question for the agent.
         folder: the id as a safe folder name, unique in the task file.
         answer: the right answer, if known.
-        file_name: name of the task's file as in the line, if it has one.
-        file: path of that file.
+        file_name: names of the task's files as in the line, separated by commas, if it has any.
+        files: path of each file, by its name in the working folder.
         original: the object of the line, unchanged.
         target_url: start page, if the line names one.
         skip: whether the line marks the task as skipped.
@@ -75,7 +76,7 @@ class Task:
     folder: str
     answer: str | None = None
     file_name: str | None = None
-    file: Path | None = None
+    files: Mapping[str, Path] = field(default_factory=dict)
     original: dict[str, Any] = field(default_factory=dict)
     target_url: str | None = None
     skip: bool = False
@@ -100,8 +101,8 @@ def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | Lin
 
     Args:
         path: task file, UTF-8, JSON lines or one JSON list.
-        files_dir: folder that contains the files named by `file_name`; default: the folder of
-            the task file.
+        files_dir: folder that contains the files of the tasks; default: the folder of the task
+            file.
 
     Raises:
         TaskFileError: the file cannot be opened or read.
@@ -113,26 +114,30 @@ def read_tasks(path: Path, files_dir: Path | None = None) -> Iterator[Task | Lin
         try:
             if isinstance(content, UnusableItem):
                 raise content
-            task = parse_task(content, index, root, folders)
+            task = parse_task(content, index, root, folders, path.resolve())
             if task.id in seen:
                 text = f"{task.id!r} is already the id of line {seen[task.id]}; change it"
                 raise UnusableItem(_first(task.original, ID_NAMES)[0], text)
         except UnusableItem as e:
-            yield LineProblem(path, line, e.field, e.text)
+            for problem in (e, *e.others):
+                yield LineProblem(path, line, problem.field, problem.text)
             continue
         seen[task.id] = line
         folders.add(task.folder.casefold())
         yield task
 
 
-def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
+def parse_task(
+    item: Any, index: int, root: Path, taken: set[str], task_file: Path | None = None
+) -> Task:
     """Convert a decoded item to a `Task`.
 
     Args:
         item: the item.
         index: position in the file from 0, without blank lines.
-        root: resolved folder that must contain the task's file.
+        root: resolved folder that must contain the task's files.
         taken: folder names of other tasks, in lower case.
+        task_file: resolved path of the task file, which no task may name.
 
     Raises:
         UnusableItem: the item is invalid; the error names the field and the remedy.
@@ -140,15 +145,15 @@ def parse_task(item: Any, index: int, root: Path, taken: set[str]) -> Task:
     if not isinstance(item, dict):
         raise UnusableItem("", f'is {_kind(item)}, not an object; write {{"question": ...}}')
     task_id = _task_id(item, index)
-    file_name, file = _file(item, root)
+    names, files = files_of(item, root, task_file)
     _check_scorer(item)
     return Task(
         id=task_id,
         question=_question(item),
         folder=safe_name(task_id, taken),
         answer=_answer(item),
-        file_name=file_name,
-        file=file,
+        file_name=", ".join(names) or None,
+        files=files,
         original=item,
         target_url=_target_url(item),
         skip=str(_first(item, ("skip",))[1] or "").strip().casefold() not in _NOT_SKIPPED,
@@ -228,30 +233,6 @@ def _target_url(item: dict[str, Any]) -> str | None:
     if value is not None and not isinstance(value, str):
         raise UnusableItem(name, f"is {_kind(value)}; it must be the URL of a page")
     return (value or "").strip() or None
-
-
-def _file(item: dict[str, Any], root: Path) -> tuple[str | None, Path | None]:
-    _, name = _first(item, ("file_name",))
-    if name is None or name == "":
-        return None, None
-    if not isinstance(name, str):
-        raise UnusableItem("file_name", f"is {_kind(name)}; it must be a file name")
-    try:
-        file = (root / name).resolve()
-        inside, present = file.is_relative_to(root), file.is_file()
-    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, a loop of links
-        raise UnusableItem("file_name", f"{name[:80]!r} is not a file name") from None
-    if not inside:
-        raise UnusableItem(
-            "file_name", f"{name!r} is outside of {root}; move the file there, or use --files-dir"
-        )
-    if not present:
-        raise UnusableItem(
-            "file_name", f"the file {file} does not exist; create it, or use --files-dir"
-        )
-    if not os.access(file, os.R_OK):
-        raise UnusableItem("file_name", f"{file} is not readable; change its permissions")
-    return name, file
 
 
 def _scalar(value: Any) -> bool:

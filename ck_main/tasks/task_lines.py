@@ -33,11 +33,15 @@ class UnusableItem(Exception):
     Args:
         name: field with the fault, or "".
         text: the fault and the remedy.
+
+    Attributes:
+        others: further faults of the item.
     """
 
     def __init__(self, name: str, text: str):
         super().__init__(text)
         self.field, self.text = name, text
+        self.others: list[UnusableItem] = []
 
 
 def read_items(path: Path) -> Iterator[tuple[int, Any]]:

@@ -68,7 +68,7 @@ from ck_pro.run.kept import take_over
 from ck_pro.run.results import AgentResult, code_observation, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted, record_resumed
 from ck_pro.run.run import EventSink, Run, run_of
-from ck_pro.run.working_folder import FILES, describe_files, place_files
+from ck_pro.run.working_folder import FILES, by_name, describe_files, place_files
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason
 from ck_pro.session.memory import Memory
@@ -140,6 +140,7 @@ class MultiStepAgent(AgentSettings):
         check_extra_info(extra_info, MultiStepAgent.run)
         check_types(journal, budget)
         self.check()
+        given = by_name(files)
         interrupted = None
         if parent is not None and session is None:
             interrupted = parent.functions.resume_child_session()
@@ -149,8 +150,8 @@ class MultiStepAgent(AgentSettings):
             if parent is not None:
                 parent.check_sub_agent()
             facts = {**(info or {}), **extra_info}
-            if files:
-                facts[FILES] = describe_files(files)
+            if given:
+                facts[FILES] = describe_files(given)
             session = prepare_session(session, task, self.name, facts, memory)
         session.run = Run(
             self,
@@ -165,7 +166,7 @@ class MultiStepAgent(AgentSettings):
         )
         if continue_from is not None and interrupted is None:
             take_over(session.run, continue_from)
-        place_files(session.run.workdir, files)
+        place_files(session.run.workdir, given)
         return self._drive(session, stream, max_steps)
 
     def resume(

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .limits import CALL_MEMORY, CALL_SECONDS
+from .limits import CALL_MEMORY, CALL_SECONDS, MAX_RESULT
 from .problem import ToolError
 
 _T = TypeVar("_T")
@@ -111,6 +111,8 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, limits)
         new = {key: value for key, value in _remembered.items() if key not in before}
         data = pickle.dumps((*answer, new))
+        if len(data) > MAX_RESULT:
+            data = pickle.dumps((None, f"the result has more than {MAX_RESULT >> 20} MB", {}))
         with open(sink, "wb") as file:
             file.write(data)
     finally:

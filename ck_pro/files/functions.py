@@ -141,11 +141,11 @@ def _read(path: str, kind: Kind, part: str | None, reading: Reading) -> str:
         if now.is_file:
             break
         text, more = _slice(document, now.name, piece)
-        if texts and size + len(text) > MAX_TEXT:
-            break
         label = "" if len(parts) == 1 and piece == 1 and not more else _heading(now, piece, more)
+        if texts and size + len(label) + len(text) > MAX_TEXT:
+            break
         texts.append(label + text)
-        size += len(text)
+        size += len(texts[-1]) + 1
         if more:
             texts.append(f"[more: {_call(path, f'{prefix}{now.name}:{piece + 1}', reading)}]")
             return "\n".join(texts)

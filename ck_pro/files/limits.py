@@ -18,6 +18,8 @@ INSIDE_SECONDS = 5.0
 """Seconds from which no further file inside a file is opened for its kind."""
 MAX_HITS = 50
 """Places that `search_file` lists."""
+MAX_RESULT = 512 << 20
+"""Bytes of the result of one call, between processes."""
 CALL_SECONDS = 45.0
 """Time limit of one call; below the time limit of a step."""
 CALL_MEMORY = 1536 << 20

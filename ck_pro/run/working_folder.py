@@ -26,6 +26,7 @@ LARGE_FILE = 64 << 20
 FILES = "files"
 """Key of `session.info` with the files of the task."""
 _MAX_FILES = 50
+_MAX_TASK_FILES = 100
 _MAX_READ = 2000
 
 
@@ -112,36 +113,52 @@ class TaskFile(TypedDict):
     linked: NotRequired[str]
 
 
-def describe_files(files: Iterable[Path | str]) -> list[TaskFile]:
-    """Describe the files that a run gets.
+def by_name(files: Iterable[Path | str]) -> dict[str, Path]:
+    """Return files by their names.
 
     Raises:
         InputError: one is missing, is not a regular file, or has the name of another one.
     """
-    found: dict[str, TaskFile] = {}
+    found: dict[str, Path] = {}
     for given in files:
         path = Path(given).resolve()
         if not path.is_file():
             raise InputError(f"files: {str(given)!r} does not exist, or is not a file")
         if path.name in found:
             raise InputError(f"files: two files are named {path.name!r}; rename one")
+        found[path.name] = path
+    return found
+
+
+def describe_files(files: Mapping[str, Path]) -> list[TaskFile]:
+    """Describe the files that a run gets, by their names in its working directory."""
+    found = []
+    for name, path in files.items():
         size = path.stat().st_size
-        made = TaskFile(name=path.name, kind=kind_by_start(path).name, size=size)
+        made = TaskFile(name=name, kind=kind_by_start(path).name, size=size)
         if size >= LARGE_FILE:
             made["linked"] = str(path)
-        found[path.name] = made
-    return list(found.values())
+        found.append(made)
+    return found
 
 
-def place_files(workdir: Path, files: Iterable[Path | str]) -> None:
-    """Copy files into a working directory; link large ones.
+def place_files(workdir: Path, files: Mapping[str, Path]) -> None:
+    """Copy files into a working directory, by their names in it; link large ones.
+
+    Links in the directory, which the code of an earlier run may have made, are not followed.
 
     Raises:
+        InputError: a folder of the directory is a link that leads out of it.
         OSError: a file cannot be copied.
     """
-    for given in files:
-        path = Path(given).resolve()
-        target = workdir / path.name
+    root = workdir.resolve()
+    for name, path in files.items():
+        target = root / name
+        if not target.parent.resolve().is_relative_to(root):
+            raise InputError(f"files: {name!r} leads out of {workdir}; use another workdir")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink():
+            target.unlink()
         if path.stat().st_size >= LARGE_FILE:
             target.unlink(missing_ok=True)
             target.symlink_to(path)
@@ -165,7 +182,13 @@ def files_text(files: Sequence[TaskFile]) -> str:
     """Return the list of the task's files for prompts; "" without files."""
     if not files:
         return ""
-    lines = [f"{shown_name(f['name'])} ({f['kind']}, {size_text(f['size'])})" for f in files]
+    lines = [
+        f"{shown_name(f['name'])} ({f['kind']}, {size_text(f['size'])})"
+        for f in files[:_MAX_TASK_FILES]
+    ]
+    if len(files) > _MAX_TASK_FILES:
+        size = sum(one["size"] for one in files[_MAX_TASK_FILES:])
+        lines.append(f"(and {len(files) - _MAX_TASK_FILES} more files, {size_text(size)})")
     return "# Files of the task, in the working directory\n" + fenced("\n".join(lines))
 
 

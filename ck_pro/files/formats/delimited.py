@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +17,7 @@ _DELIMITERS = "\t;|,"
 """Delimiters; of two that fit equally, the first one (a comma may be a decimal comma)."""
 _MAX_FIELD = 1 << 24
 _MAX_ROWS = 1_000_000
+_MAX_CELLS = 10_000_000
 
 
 class Reader(Document):
@@ -43,9 +43,13 @@ class Reader(Document):
             yield from file
 
     def tables(self, part: str) -> list[list[Row]]:
-        rows = list(itertools.islice(self._rows(), _MAX_ROWS + 1))
-        if len(rows) > _MAX_ROWS:
-            raise ToolError(f"the table has more than {_MAX_ROWS:,} rows; read the file in code")
+        rows, cells = list[Row](), 0
+        for row in self._rows():
+            rows.append(row)
+            cells += len(row)
+            if len(rows) > _MAX_ROWS or cells > _MAX_CELLS:
+                most = f"{_MAX_ROWS:,} rows or {_MAX_CELLS:,} cells"
+                raise ToolError(f"the table has more than {most}; read the file in code")
         return [rows]
 
     def _form(self) -> tuple[str, str]:

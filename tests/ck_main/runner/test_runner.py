@@ -17,7 +17,11 @@ from ck_pro.session import StopReason
 def test_each_task_gives_a_row_and_a_folder(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("1,2")
     task = make_task(
-        "a/b", "hello", answer="Hello", file=tmp_path / "data.csv", file_name="data.csv"
+        "a/b",
+        "hello",
+        answer="Hello",
+        files={"data.csv": tmp_path / "data.csv"},
+        file_name="data.csv",
     )
 
     def behaviour(call: Call) -> str:

@@ -97,7 +97,7 @@ def test_old_line_ends_and_byte_order_marks_inside_a_file_do_not_matter(
         ({"question": "q", "task_id": " "}, "field 'task_id': is empty"),
         ({"question": "q", "id": "x" * 201}, "field 'id': has 201 characters"),
         ({"question": "q", "answer": {}}, "field 'answer': is an object"),
-        ({"question": "q", "file_name": 3}, "field 'file_name': is a number"),
+        ({"question": "q", "file_name": 3}, "field 'file_name': has a value that is not text"),
         ({"question": "q", "file_name": "no.csv"}, "field 'file_name': the file /"),
         ({"question": "q", "file_name": "../x"}, "is outside of"),
         ({"question": "q", "file_name": "/etc/passwd"}, "is outside of"),
@@ -162,10 +162,10 @@ def test_files_are_found_in_the_folder_of_the_task_file_or_in_files_dir(tmp_path
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "b.csv").write_text("x")
     (one,) = read(tmp_path, [{"question": "q", "file_name": "a.csv"}])
-    assert (one.file_name, one.file) == ("a.csv", (tmp_path / "a.csv").resolve())
+    assert one.file_name == "a.csv" and one.files == {"a.csv": (tmp_path / "a.csv").resolve()}
     rows = [{"question": "q", "file_name": "b.csv"}, {"question": "q", "file_name": "../a.csv"}]
     two, out = read(tmp_path, rows, files_dir=tmp_path / "more")
-    assert two.file == (tmp_path / "more" / "b.csv").resolve()
+    assert two.files == {"b.csv": (tmp_path / "more" / "b.csv").resolve()}
     assert "is outside of" in str(out)
 
 

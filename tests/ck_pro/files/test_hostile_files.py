@@ -198,3 +198,25 @@ def test_a_damaged_file_gives_text_or_one_error_line(
             assert isinstance(read(str(path)), str)
         except ToolError as error:
             assert "\n" not in str(error)
+
+
+def test_many_short_parts_are_cut_like_long_ones(tmp_path: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
+    pdf = canvas.Canvas(str(tmp_path / "pages.pdf"))
+    for _ in range(1500):
+        pdf.showPage()
+    pdf.save()
+    text = read_document(str(tmp_path / "pages.pdf"))
+    assert len(text) < limits.MAX_TEXT + 300 and "follows: read_document(" in text
+
+
+def test_a_row_of_millions_of_fields_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ck_pro.files.formats.delimited._MAX_CELLS", 1000)
+    (tmp_path / "wide.csv").write_text("a,b\n" + "x," * 1000 + "\n")
+    with pytest.raises(ToolError, match="more than 1,000,000 rows or 1,000 cells; read the file"):
+        read_table(str(tmp_path / "wide.csv"))
+    monkeypatch.setattr("ck_pro.files.child.MAX_RESULT", 1000)
+    with pytest.raises(ToolError, match="the result has more than"):
+        in_child(lambda: "x" * 1001)

@@ -9,7 +9,7 @@ import pytest
 from ck_pro import MultiStepAgent, StopTool
 from ck_pro.exceptions import InputError
 from ck_pro.run import working_folder
-from ck_pro.run.working_folder import describe_files, files_text, given_files
+from ck_pro.run.working_folder import by_name, files_text, given_files, place_files
 from ck_pro.testing import ScriptedLLM
 
 STOP = "```python\nstop('done')\n```"
@@ -68,12 +68,12 @@ def test_a_large_file_is_linked_and_cannot_be_changed(
 
 def test_missing_files_and_equal_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist, or is not a file"):
-        describe_files([tmp_path / "none"])
+        by_name([tmp_path / "none"])
     (tmp_path / "a").mkdir()
     for path in (tmp_path / "x.txt", tmp_path / "a" / "x.txt"):
         path.write_text("x")
     with pytest.raises(InputError, match=r"two files are named 'x.txt'; rename one"):
-        describe_files([tmp_path / "x.txt", tmp_path / "a" / "x.txt"])
+        by_name([tmp_path / "x.txt", tmp_path / "a" / "x.txt"])
 
 
 def test_a_list_of_files_from_an_edited_journal_may_be_anything() -> None:
@@ -88,3 +88,24 @@ def test_installed_packages_are_named_once_in_the_rules() -> None:
     line = "- The code can import Python's standard library and: numpy."
     assert prompts(agent)[0].count(line) == 1
     assert set(MultiStepAgent().importable()) >= {"yaml"}
+
+
+def test_links_of_an_earlier_run_lead_no_file_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("new")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "secret").write_text("old")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "in.txt").symlink_to(tmp_path / "secret")
+    (work / "data").symlink_to(tmp_path / "outside")
+    place_files(work, {"in.txt": tmp_path / "in.txt"})
+    assert (tmp_path / "secret").read_text() == "old"
+    assert (work / "in.txt").read_text() == "new"
+    with pytest.raises(InputError, match=r"'data/b/in\.txt' leads out of"):
+        place_files(work, {"data/b/in.txt": tmp_path / "in.txt"})
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def test_a_long_list_of_task_files_is_cut_with_its_size() -> None:
+    files = [{"name": f"{n}.csv", "kind": "CSV table", "size": 1000} for n in range(103)]
+    assert "99.csv (CSV table, 1 KB)\n(and 3 more files, 3 KB)" in files_text(files)

@@ -109,15 +109,15 @@ class Reader(Document):
         areas = (s.max_row * s.max_column for s in sheets if hasattr(s, "iter_rows"))
         if self._large or sum(areas) > _MAX_EVALUATED:
             return {}
-        try:
-            found = self.path.stat()
-            key = (str(self.path.resolve()), found.st_mtime_ns, found.st_size)
-            return remembered(key, lambda: in_child(self._evaluate, _EVALUATION_SECONDS))
-        except ToolError:
-            return {}
+        found = self.path.stat()
+        key = (str(self.path.resolve()), found.st_mtime_ns, found.st_size)
+        return remembered(key, self._evaluate)
 
     def _evaluate(self) -> dict[tuple[str, str], str]:
-        return evaluate(self.path)
+        try:
+            return in_child(lambda: evaluate(self.path), _EVALUATION_SECONDS)
+        except ToolError:  # it takes too long, also the next time
+            return {}
 
     def _load(self, data_only: bool) -> Any:
         openpyxl = library("openpyxl", "openpyxl", "Excel workbooks")
