@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ck_pro.executor import CodeExecutor, current_call
+from ck_pro.executor import CodeExecutor, channel, current_call
 from ck_pro.executor.calls.step_calls import MAX_THREADS
 from ck_pro.executor.worker import wire
 
@@ -112,13 +112,13 @@ def test_calls_of_other_threads_do_not_keep_a_step_open(tmp_path, daemon):
 )
 def test_a_step_may_wait_longer_than_its_timeout_for_calls_of_its_threads(tmp_path, wait):
     with executor_of(
-        tmp_path, functions={"f": lambda: threading.Event().wait(3.5)}, timeout=3
+        tmp_path, functions={"f": lambda: threading.Event().wait(1.5)}, timeout=1
     ) as executor:
         executor.run("import asyncio, concurrent.futures, queue, threading", timeout=LONG)
         executor.run("from concurrent.futures import ThreadPoolExecutor", timeout=LONG)
         result = executor.run(wait)
         assert result.error is None, result.error
-        assert result.call_duration >= 3.4 and result.duration < 3
+        assert result.call_duration >= 1.4 and result.duration < 1
 
 
 def test_cancelled_calls_that_are_still_running_are_limited(tmp_path):
@@ -266,7 +266,8 @@ def test_the_memory_of_all_pending_calls_is_limited_together(tmp_path):
         "for _ in range(100_000): SOCK.sendall(bytes([0, 0, 0, 4]) + b'[9]')",
     ],
 )
-def test_forged_frames_give_a_result_in_time(tmp_path, frames):
+def test_forged_frames_give_a_result_in_time(tmp_path, frames, monkeypatch):
+    monkeypatch.setattr(channel, "_SEND_SECONDS", 1)
     stop, counts = threading.Event(), [0]
 
     def f(*_):
@@ -274,15 +275,15 @@ def test_forged_frames_give_a_result_in_time(tmp_path, frames):
         return 1
 
     functions = {"f": f, "slow": lambda *_: stop.wait(0.2)}
-    with executor_of(tmp_path, functions=functions, timeout=10) as executor:
+    with executor_of(tmp_path, functions=functions, timeout=LONG) as executor:
         executor.run("kept = 1")
         before = threading.active_count()
         began = time.monotonic()
-        result = executor.run(f"STEP = 2\n{FRAMES}\n{frames}", timeout=10)
+        result = executor.run(f"STEP = 2\n{FRAMES}\n{frames}", timeout=3)
         result.output.encode(), str(result.value).encode(), str(result.error).encode()
         assert time.monotonic() - began < LONG
         assert max(counts) <= before + MAX_THREADS, "also if the worker reads no replies"
         stop.set()
-        later = executor.run("1 + 1")  # it may receive the rest of the frames
+        later = executor.run("1 + 1", timeout=3)  # it may receive the rest of the frames
         assert later.value == "2" or later.state_lost
         assert executor.run("1 + 2").value == "3"
