@@ -6,8 +6,11 @@ import gc
 import itertools
 import os
 import re
+import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # plugins of other libraries are not needed, and one of them takes 0.5 s to import
 os.environ.setdefault("HYPOTHESIS_NO_PLUGINS", "1")
@@ -17,6 +20,9 @@ import pytest
 import two_processes
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # `quick` is for the unit tests; the whole suite (`make test`) uses `full`
 settings.register_profile(
@@ -77,7 +83,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the order of files below; xdist would sort them by their number of tests."""
+    """Keep the order of files below; xdist would sort them by their number of tests.
+
+    A background job of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
     if config.option.two_processes:
@@ -105,3 +116,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 marks = (s for m, s in SECONDS.items() if item.get_closest_marker(m))
                 seconds[item.path] += next(marks, 0.01)
         items.sort(key=lambda item: (-seconds[item.path], item.path))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A person's Chromium, for tests of local pages."""
+    from person_browser import person_chromium  # Playwright takes long to import
+
+    with person_chromium() as browser:
+        yield browser

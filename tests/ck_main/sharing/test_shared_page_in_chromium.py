@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from viewer_runs import RunWriter
 
 from ck_main.share import main
@@ -28,14 +28,6 @@ HOSTILE = """</script><script>window.owned = 1</script><img src=x onerror="windo
 def program() -> str:
     """The path of Chromium; the variable for it has another value in each test."""
     return find_chromium()
-
-
-@pytest.fixture(scope="module")
-def chromium(program: str) -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, chromium_sandbox=False)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

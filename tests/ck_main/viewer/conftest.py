@@ -1,4 +1,4 @@
-"""A browser, and the viewer's page on runs of every kind."""
+"""The viewer's page on runs of every kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from viewer_client import ViewerClient
 from viewer_pages import (
     Viewer,
@@ -22,15 +22,6 @@ from viewer_pages import (
 from viewer_runs import small_run
 
 from ck_pro.local_page.app import LocalApp
-from web_server.chromium.chromium import find_chromium
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from loaders import export, loaded
-from playwright.sync_api import Page, expect, sync_playwright
+from person_browser import LIMIT
+from playwright.sync_api import Browser, Page, expect
 from sample_runs import make_agent, run_tasks
 
 from ck_main.viewer.app import create_app
@@ -17,19 +18,9 @@ from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
 from ck_pro.local_page.app import LocalApp
 from ck_pro.trajectory.labels import Label, LabelFile
-from web_server.chromium.chromium import find_chromium
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    expect.set_options(timeout=60_000)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -46,9 +37,9 @@ def app(runs: Path) -> Iterator[LocalApp]:
 
 
 @pytest.fixture
-def page(chromium: Any, app: LocalApp) -> Iterator[Page]:
+def page(chromium: Browser, app: LocalApp) -> Iterator[Page]:
     context = chromium.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(LIMIT)
     made = context.new_page()
     problems: list[str] = []
     made.on("pageerror", lambda error: problems.append(str(error)))

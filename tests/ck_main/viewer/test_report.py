@@ -5,30 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from analysis_rows import row, session, step, write_rows
 from paths import ROOT
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from ck_main.viewer.app import create_app
 from ck_main.viewer.runs.library import Library
 from ck_main.viewer.runs.sources import sources_of
 from ck_pro.local_page.app import LocalApp
-from web_server.chromium.chromium import find_chromium
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -45,7 +35,7 @@ def app(tmp_path: Path) -> Iterator[LocalApp]:
     found.stop()
 
 
-def test_the_report_is_inert_styled_and_linked(app: LocalApp, chromium: Any) -> None:
+def test_the_report_is_inert_styled_and_linked(app: LocalApp, chromium: Browser) -> None:
     errors: list[str] = []
     page = chromium.new_page(bypass_csp=AXE.exists())  # only axe needs it
     page.set_default_timeout(30_000)

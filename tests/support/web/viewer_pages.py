@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from person_browser import LIMIT
 from playwright.sync_api import Browser, Page
 from viewer_runs import PICTURE, RunWriter, small_run
 
@@ -138,7 +139,7 @@ class Viewer:
         self.problems: list[str] = []
         viewport = {"width": 1280, "height": 900}
         self.context = browser.new_context(**{"viewport": viewport, **options})
-        self.context.set_default_timeout(60_000)
+        self.context.set_default_timeout(LIMIT)
         self.page: Page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         self.page.on("dialog", self._dialog)

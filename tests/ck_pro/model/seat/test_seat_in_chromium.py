@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from person_browser import opened_page
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from seat_client import Background
 
 from ck_pro import LLM, Journal, MultiStepAgent, Status, StopTool, Tool
@@ -94,9 +94,11 @@ def code_of(page: Page) -> Any:
     return page.get_by_label("Code", exact=True)
 
 
-def test_elements_of_the_page_write_the_calls_of_a_reply(url: str, tmp_path: Path) -> None:
+def test_elements_of_the_page_write_the_calls_of_a_reply(
+    chromium: Browser, url: str, tmp_path: Path
+) -> None:
     run = running(agent(environment=shop()), tmp_path)
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         page.get_by_role("button", name="[3] button 'Send'").first.click()
         page.get_by_role("button", name="[4] textbox 'Name'").last.click()
         page.keyboard.type("Ada")  # the cursor is between the quotes
@@ -120,9 +122,11 @@ def test_elements_of_the_page_write_the_calls_of_a_reply(url: str, tmp_path: Pat
     assert calls[0]["usage"]["estimated"] and calls[0]["usage"]["completion_tokens"] > 10
 
 
-def test_a_reply_is_written_and_sent_by_keyboard_alone(url: str, tmp_path: Path) -> None:
+def test_a_reply_is_written_and_sent_by_keyboard_alone(
+    chromium: Browser, url: str, tmp_path: Path
+) -> None:
     run = running(agent(environment=shop()), tmp_path)
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         expect(code_of(page)).to_be_focused()
         page.get_by_role("button", name="[3] button 'Send'").last.focus()
         page.keyboard.press("ArrowDown")
@@ -144,9 +148,11 @@ def test_a_reply_is_written_and_sent_by_keyboard_alone(url: str, tmp_path: Path)
         expect(page.get_by_text("No agent waits")).to_be_visible()
 
 
-def test_an_error_is_shown_before_the_reply_is_sent(url: str, tmp_path: Path) -> None:
+def test_an_error_is_shown_before_the_reply_is_sent(
+    chromium: Browser, url: str, tmp_path: Path
+) -> None:
     run = running(agent(max_steps=2), tmp_path)
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         page.get_by_role("button", name="Whole reply").click()
         page.get_by_label("Whole reply, as the model writes it").fill("I only talk.")
         expect(page.get_by_label("Dry run")).to_contain_text("The reply contains no code")
@@ -158,9 +164,11 @@ def test_an_error_is_shown_before_the_reply_is_sent(url: str, tmp_path: Path) ->
         assert run.result().final_results["output"] == "ok"
 
 
-def test_calls_are_composed_for_an_agent_with_function_calls(url: str, tmp_path: Path) -> None:
+def test_calls_are_composed_for_an_agent_with_function_calls(
+    chromium: Browser, url: str, tmp_path: Path
+) -> None:
     run = running(agent(language="function_calls", environment=shop()), tmp_path)
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         page.get_by_role("button", name="[3] button 'Send'").last.click()
         page.get_by_label("Calls, one below the other").press("Control+End")
         page.keyboard.type("\nstop(output='done'")
@@ -173,10 +181,12 @@ def test_calls_are_composed_for_an_agent_with_function_calls(url: str, tmp_path:
     assert [c["function"]["name"] for c in call["tool_calls"]] == ["click", "stop"]
 
 
-def test_two_waiting_agents_keep_their_drafts_over_a_reload(url: str, tmp_path: Path) -> None:
+def test_two_waiting_agents_keep_their_drafts_over_a_reload(
+    chromium: Browser, url: str, tmp_path: Path
+) -> None:
     first = running(agent("first"), tmp_path / "a", "Task one.")
     second = running(agent("second"), tmp_path / "b", "Task two.")
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         for name in ("first", "second"):
             page.get_by_role("button", name=name).click()
             expect(page.get_by_role("heading", name=name)).to_be_visible()
@@ -196,10 +206,10 @@ def test_two_waiting_agents_keep_their_drafts_over_a_reload(url: str, tmp_path: 
         assert first.result().final_results["output"] == "first"
 
 
-def test_hostile_text_in_a_prompt_stays_text(url: str, tmp_path: Path) -> None:
+def test_hostile_text_in_a_prompt_stays_text(chromium: Browser, url: str, tmp_path: Path) -> None:
     run = running(agent(environment=shop(HOSTILE)), tmp_path, "<img src=x onerror=alert(1)>")
     requests: list[str] = []
-    with opened_page(url) as page:
+    with opened_page(url, browser=chromium) as page:
         page.on("request", lambda sent: requests.append(sent.url))
         expect(page.get_by_role("button", name="[7] button '<img").last).to_be_visible()
         page.reload()
@@ -214,14 +224,14 @@ def test_hostile_text_in_a_prompt_stays_text(url: str, tmp_path: Path) -> None:
         assert run.result().final_results["output"] == "safe"
 
 
-def test_a_killed_run_leaves_the_text_on_the_open_page(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_the_text_on_the_open_page(chromium: Browser, tmp_path: Path) -> None:
     program = "from ck_pro import LLM\nLLM(call_target='manual:web')('Which lamp?')\n"
     with subprocess.Popen(
         [sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stderr is not None
         address = process.stderr.readline().rpartition(" ")[2].strip()
-        with opened_page(address, allowed=("ERR_CONNECTION_REFUSED", "net::ERR")) as page:
+        with opened_page(address, allowed=("net::ERR",), browser=chromium) as page:
             text = page.get_by_label("Whole reply, as the model writes it")
             text.fill("The red one.")
             os.kill(process.pid, signal.SIGKILL)
