@@ -7,8 +7,9 @@ import pytest
 
 
 @pytest.fixture(scope="module", autouse=True)
-def any_chromium() -> Iterator[None]:
-    """Something that can be found as Chromium: no test here opens a browser."""
+def any_chromium(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Something that can be found as Chromium, in modules that open no browser."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CK_CHROMIUM", sys.executable)
+        if request.node.get_closest_marker("browser") is None:
+            patch.setenv("CK_CHROMIUM", sys.executable)
         yield

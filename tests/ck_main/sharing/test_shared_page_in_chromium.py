@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, Page, expect
 from viewer_runs import RunWriter
 
 from ck_main.share import main
-from web_server.chromium.chromium import find_chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.integration]
 
@@ -22,12 +21,6 @@ HOSTILE = """</script><script>window.owned = 1</script><img src=x onerror="windo
 <style>body { display: none }</style><svg onload="window.owned = 3"></svg><!--<script>
 {{constructor.constructor('window.owned = 4')()}} ${window.owned = 5} \u2028 \u202e </textarea>
 <iframe src="http://127.0.0.1:9/x"></iframe><a href="javascript:window.owned = 6">link</a>"""
-
-
-@pytest.fixture(scope="module")
-def program() -> str:
-    """The path of Chromium; the variable for it has another value in each test."""
-    return find_chromium()
 
 
 @pytest.fixture
@@ -124,10 +117,7 @@ def test_a_page_without_pictures_shows_the_text_of_the_page(tmp_path: Path, page
     assert page.locator("img").count() == 0
 
 
-def test_the_video_plays_and_can_be_searched(
-    tmp_path: Path, page: Page, program: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CK_CHROMIUM", program)
+def test_the_video_plays_and_can_be_searched(tmp_path: Path, page: Page) -> None:
     write_run(tmp_path / "run", "Help", pictured=True)
     file = tmp_path / "run.webm"
     assert main([str(tmp_path / "run"), "--webm", str(file)]) == 0

@@ -40,7 +40,6 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the resumed command write its rows here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("CK_CHROMIUM", raising=False)  # other tests of commands need no browser
 
 
 class Killed:
