@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from ck_main.scoring.judge import Judge
 
 _MAX_ITEMS = 1000
-"""Items beyond this number count as wrong; comparing all pairs would take too long."""
+"""Of the items that are not equal literally, those beyond this number count as wrong: comparing all
+pairs would take too long."""
 
 
 def make(text: str, judge: Judge | None) -> Check:
@@ -44,11 +45,11 @@ def matches(given: list[str], right: list[str]) -> int:
     Every right item gets the first free answer that matches it. Literal matches go first, so that
     a loose match cannot take the place of an exact one.
     """
-    given, right = given[:_MAX_ITEMS], right[:_MAX_ITEMS]
     same = {g.casefold() for g in given} & {r.casefold() for r in right}
-    given = [g for g in given if g.casefold() not in same]
+    given = [g for g in given if g.casefold() not in same][:_MAX_ITEMS]
+    right = [r for r in right if r.casefold() not in same][:_MAX_ITEMS]
     hits = len(same)
-    for item in (r for r in right if r.casefold() not in same):
+    for item in right:
         found = next((n for n, answer in enumerate(given) if em(answer, item)), None)
         if found is not None:
             del given[found]
