@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ck_main.analysis.giving_up import gives_up
 from ck_web.page.notices import page_notices
 
 if TYPE_CHECKING:
@@ -38,17 +39,12 @@ _OF_STATUS = {
     "in_progress": INTERRUPTED,
     "problem": ERROR,
 }
-_GIVEN_UP = re.compile(
-    r"(?:not available|unavailable|unknown|n/?a|none|no answer|not found|"
-    r"(?:it )?(?:cannot|can't|could not) be (?:determined|done|found|answered)|"
-    r"(?:i (?:was )?|)(?:unable to|could(?: not|n't)|cannot|can't) .{0,80})[.!]?",
-    re.IGNORECASE,
-)
 _BLOCK = re.compile(
     r"HTTP status (?:401|403|407|429|451|503)\b[^\n]{0,120}"
     r"|the page shows a captcha[^\n]{0,60}|the page asks for a login[^\n]{0,40}"
-    r"|(?:access denied|too many requests|are you a (?:human|robot)|unusual traffic)[^\n]{0,80}",
-    re.IGNORECASE,
+    r"|^[^\n]{0,60}(?:access denied|too many requests|are you a (?:human|robot)|unusual traffic)"
+    r"[^\n]{0,60}$",  # a short line: an article may mention it in a long one
+    re.IGNORECASE | re.MULTILINE,
 )
 _BLOCK_WORDS = (
     *("http status", "captcha", "asks for a login", "access denied", "too many requests"),
@@ -214,7 +210,7 @@ def _kind(run: RunFacts, answer: str) -> tuple[str, str, str]:
         return GAVE_UP, "no answer", "it completed with an empty answer"
     if run.score is None:
         return UNSCORED, "", ""
-    if len(answer) < 120 and _GIVEN_UP.fullmatch(answer.strip()):
+    if gives_up(answer):
         return GAVE_UP, "says so", _short(f"answer: {answer}")
     return WRONG, "", _short(f"answer: {answer!r}, right: {run.gold!r}")
 

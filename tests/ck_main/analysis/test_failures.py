@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ck_main.analysis.facts import RunFacts, read_runs
 from ck_main.analysis.failures import KINDS
+from ck_main.analysis.giving_up import gives_up
 
 
 def run_of(
@@ -74,6 +75,56 @@ def test_a_page_that_blocks_the_last_steps_is_the_reason(tmp_path: Path, sign: s
     assert run_of(tmp_path, session(later, status="problem", stop_reason="steps")).ending.kind == (
         "limit"
     )
+
+
+def test_an_article_about_a_block_is_not_a_block(tmp_path: Path) -> None:
+    line = "In 2019 the ministry wrote that access denied to reporters had become the rule, and "
+    stuck = session([step(line + "x" * 80)], status="problem", stop_reason="steps")
+    assert run_of(tmp_path, stuck).ending.kind == "limit"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I don't know.",
+        "Not enough information to answer",
+        "The information is not available on the site.",
+        "Unfortunately, I couldn\u2019t find the year on any page.",
+        "The site requires a login, so the task could not be completed.",
+        "unknown (page not reachable)",
+        "**N/A**",
+        "The file does not contain this information.",
+        "It is not possible to determine the number.",
+        "-",
+    ],
+)
+def test_an_answer_that_there_is_none_gives_up(answer: str) -> None:
+    assert gives_up(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No",
+        "0",
+        "",
+        "None of the above",
+        "The Unknown Soldier",
+        "I can't dance",
+        "could not be happier",
+        "Cannot Buy Me Love",
+        "It was not until 1985",
+        "Available since 2009",
+        "I could not find it at first; then the table showed that the year is 1984. " * 3,
+    ],
+)
+def test_other_answers_do_not_give_up(answer: str) -> None:
+    assert not gives_up(answer)
+
+
+@given(st.text(alphabet=" thenoIis'fd.,()?-abc", max_size=250))
+def test_any_answer_is_checked(answer: str) -> None:
+    assert gives_up(answer) in (True, False)
 
 
 def test_a_login_on_the_last_page_is_the_reason(tmp_path: Path) -> None:
