@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,10 +23,13 @@ from ck_main.sharing.page_data import PageData
 from ck_main.sharing.selection import select_run
 from ck_main.sharing.video import webm_of
 from ck_main.viewer.bundle import page_html
+from ck_main.viewer.run_labels import labels_of_run
+from ck_main.viewer.runs.entries import Entry
 from ck_main.viewer.runs.run_reader import RunReader
-from ck_pro.command_line import AnyPath, ExitCode, run_command
+from ck_pro.command_line import AnyPath, ExitCode, run_command, without_controls
 from ck_pro.exceptions import InputError, OutputError
 from ck_pro.trajectory.exporting.writers import require_no_device
+from ck_pro.trajectory.labels import CurrentLabels, Label
 from ck_pro.trajectory.reading.sources import require_not_input
 
 EPILOG = """
@@ -47,6 +51,7 @@ Exit codes:
   6    an internal error; the message names the full log
 """
 _FILE = AnyPath()
+_SHOWN_PROBLEMS = 20
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,6 +65,12 @@ _FILE = AnyPath()
 )
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write a summary in Markdown.")
 @click.option("--no-prompts", is_flag=True, help="Leave prompts and replies out of the web page.")
+@click.option(
+    "--labels",
+    type=_FILE,
+    metavar="FILE",
+    help="Show the labels of this file in the web page, with comments and corrections.",
+)
 @click.option(
     "--max-mb",
     type=click.IntRange(1, 2000),
@@ -78,17 +89,21 @@ def cli(
     webm: Path | None,
     markdown: Path | None,
     no_prompts: bool,
+    labels: Path | None,
     max_mb: int,
     force: bool,
 ) -> ExitCode:
     """Share one run of RUN: an output (runs/a.jsonl), its folder, or the folder of a task."""
     if not (html or gif or webm or markdown):
         raise click.UsageError("give at least one of --html, --gif, --webm and --markdown")
-    _check_files([file for file in (html, gif, webm, markdown) if file], run, force)
+    inputs = [run, labels] if labels else [run]
+    _check_files([file for file in (html, gif, webm, markdown) if file], inputs, force)
+    known = _labels_in(labels) if labels else None
     library, entry = select_run(run, task, number)
     with library.opened(entry) as reader:
         if html:
-            _write(html, lambda: _page(reader, entry.key, entry.task_id, max_mb, not no_prompts))
+            shown = None if known is None else labels_of_run(known, reader, entry)
+            _write(html, lambda: _page(reader, entry, max_mb, not no_prompts, shown))
         if gif or webm:
             require_pillow()
             frames = _frames(reader, entry.task_id)
@@ -102,11 +117,12 @@ def cli(
     return ExitCode.DONE
 
 
-def _check_files(files: list[Path], run: Path, force: bool) -> None:
+def _check_files(files: list[Path], inputs: list[Path], force: bool) -> None:
     """Check the output files before any work.
 
     Raises:
-        OutputError: one exists, is not a regular file, or is the input.
+        OutputError: one exists, or is not a regular file.
+        InputError: one is an input.
     """
     for n, path in enumerate(files):
         require_no_device(path)
@@ -114,14 +130,38 @@ def _check_files(files: list[Path], run: Path, force: bool) -> None:
             raise OutputError(f"{path} is given twice; name a file for each form")
         if path.is_dir():
             raise OutputError(f"{path} is a folder; name a file")
-        require_not_input("output", path, [run])
+        require_not_input("output", path, inputs)
         if path.exists() and not force:
             raise OutputError(f"{path} exists already; give --force to replace it")
 
 
-def _page(reader: RunReader, key: str, task_id: str, max_mb: int, prompts: bool) -> bytes:
-    data = PageData(reader, key, task_id=task_id, limit=max_mb * 1_000_000, prompts=prompts)
+def _page(
+    reader: RunReader, entry: Entry, max_mb: int, prompts: bool, labels: dict[str, Any] | None
+) -> bytes:
+    data = PageData(
+        reader,
+        entry.key,
+        task_id=entry.task_id,
+        limit=max_mb * 1_000_000,
+        prompts=prompts,
+        labels=labels,
+    )
     return page_html(data.to_json(), data.title).encode("utf-8", "replace")
+
+
+def _labels_in(path: Path) -> list[Label]:
+    """Return the labels of a file; report lines that are not labels.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if not path.is_file():
+        raise InputError(f"cannot read the labels {path}: there is no such file")
+    found = CurrentLabels(path)
+    found.refresh()
+    for problem in found.all_problems()[:_SHOWN_PROBLEMS]:
+        click.echo(f"{without_controls(str(problem))} (skipped)", err=True)
+    return list(found.labels.values())
 
 
 def _frames(reader: RunReader, task_id: str) -> list[Frame]:

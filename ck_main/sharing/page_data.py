@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ck_main.sharing.masking import SharedSecrets
-from ck_main.viewer.runs.outline import ModelCall, text_of
+from ck_main.viewer.runs.outline import ModelCall, mapping_of, text_of
 from ck_main.viewer.runs.run_reader import RunReader
 from ck_main.viewer.runs.run_view import run_json
 from ck_main.viewer.runs.step_view import call_facts, message_json, message_size, step_json
@@ -38,13 +38,21 @@ class PageData:
         task_id: id of its task, if the run does not have it.
         limit: maximum bytes of the data.
         prompts: whether to include the prompts and replies of model calls.
+        labels: the labels of the run by their place, as the server answers them; None for none.
 
     Raises:
         TooLarge: the data would exceed the limit.
     """
 
     def __init__(
-        self, reader: RunReader, key: str, *, task_id: str, limit: int, prompts: bool = True
+        self,
+        reader: RunReader,
+        key: str,
+        *,
+        task_id: str,
+        limit: int,
+        prompts: bool = True,
+        labels: Mapping[str, Any] | None = None,
     ):
         self._reader, self._path, self._limit = reader, f"/api/run/{key}", limit
         self._secrets = SharedSecrets()
@@ -59,6 +67,8 @@ class PageData:
         self.title = text_of(outline.get("id")) or task_id
         self._add("/api/info", {"sources": [], "version": __version__, "live": False})
         self._add(self._path, {**outline, **facts, "id": self.title, "journal": None})
+        if labels is not None:
+            self._add(f"/api/labels/{key}", without_names(labels))
         for session, step in reader.outline.all_steps():
             place = f"{quote(session.sid, safe=_UNQUOTED)}/{step.i}"
             self._add(f"{self._path}/step/{place}", step_json(reader, session.sid, step.i))
@@ -125,6 +135,20 @@ class PageData:
                 f"the page would have more than {self._limit // 1_000_000} MB: leave out the "
                 "prompts with --no-prompts, or raise --max-mb"
             )
+
+
+def without_names(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return labels as the server answers them without their authors and times."""
+    return {
+        name: _anonymous(value)
+        if name == "run"
+        else {place: _anonymous(label) for place, label in mapping_of(value).items()}
+        for name, value in labels.items()
+    }
+
+
+def _anonymous(label: Any) -> Any:
+    return {k: v for k, v in mapping_of(label).items() if k not in ("who", "when")} or None
 
 
 def _images_in(value: Any) -> Iterator[str]:

@@ -44,7 +44,8 @@ export const KEYS = [
   ]],
   ['One run', [
     ['j k ↓ ↑', 'Next and previous step in the tree'], ['Enter', 'Enter the first sub-agent of the step'],
-    ['u', 'Up to the step that called this agent'], ['J K', 'Next and previous run of the table'], ['← →', 'Fold and unfold an agent in the tree'],
+    ['u', 'Up to the step that called this agent'], ['J K', 'Next and previous run of the table'],
+    ['← →', 'Fold and unfold an agent in the tree'],
     ['g G', 'First and last row of the tree'], ['e E', 'Next and previous step with an error'],
     ['] [', 'Next and previous model call of the session'], ['d', 'In a model call: the next way to show the input'],
     ['p P', 'Next and previous picture of the step'], ['t', 'Show or hide the timeline'], ['f', 'Follow a running run'],

@@ -231,11 +231,15 @@ function Editor({ target, reply: recorded, toolCalls, label, path, file }) {
     ${file}</${Section}>`;
 }
 
-function Fixed({ label }) {
-  if (!label.label && !label.comment) return null;
+function Fixed({ label, original }) {
+  const corrected = label.reply !== null && label.reply !== undefined;
+  if (!label.label && !label.comment && !corrected) return null;
   return html`<${Section} title="Label"><div class="label-bar">
     ${label.label && html`<span class=${`mark ${label.label}`}>${visible(label.label)}</span>`}
-    ${label.comment && html`<${InertText} value=${label.comment} className="text prose" name="Comment" />`}</div></${Section}>`;
+    ${corrected && html`<span class="mark good">corrected</span>`}
+    ${label.comment && html`<${InertText} value=${label.comment} className="text prose" name="Comment" />`}</div>
+    ${corrected && html`<details><summary>Correction</summary>
+      <${Changes} before=${textsOf(original).join('\n')} now=${textsOf(label.reply).join('\n')} /></details>`}</${Section}>`;
 }
 
 function FileState({ path, problems }) {
@@ -252,7 +256,8 @@ export function Labels({ runKey, sid, step, call, reply, toolCalls }) {
   if (error && canPost) return html`<p class="problem" role="alert">Labels: ${error}</p>`;
   if (!data) return null;
   const label = labelOf(data, target);
-  if (!canPost) return html`<${Fixed} label=${label} />`;
+  const original = { content: asText(reply), tool_calls: toolCalls || [] };
+  if (!canPost) return html`<${Fixed} label=${label} original=${original} />`;
   return html`<${Editor} key=${[runKey, sid, step, call].join('/')} target=${target} label=${label} path=${path}
     reply=${reply} toolCalls=${toolCalls} file=${levelOf(target) === 'run' && html`<${FileState} path=${data.path} problems=${data.problems} />`} />`;
 }

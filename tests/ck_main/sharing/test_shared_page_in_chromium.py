@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,32 @@ def test_hostile_texts_stay_inert_in_the_shared_page(
     assert page.locator("iframe, img[onerror], svg[onload], a[href^='javascript']").count() == 0
     requests = [line for line in seen if not line.startswith("request data:")]
     assert requests == [f"request {file.as_uri()[:60]}"]
+
+
+def test_labels_are_shown_if_their_file_is_named(tmp_path: Path, page: Page) -> None:
+    write_run(tmp_path / "run", "Help", pictured=False)
+    place = {"id": "task Help", "run": "main-task Help"}
+    call = {**place, "session": "main-task Help", "step": 0, "call": 0, "phase": "action"}
+    file, labels = tmp_path / "run.html", tmp_path / "l.jsonl"
+    lines = [
+        {"target": place, "label": "bad", "comment": f"COMMENT {HOSTILE}", "who": "ann-b"},
+        {"target": call, "reply": f"BETTER {HOSTILE}", "who": "ann-b"},
+    ]
+    labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = [str(tmp_path / "run"), "--html", str(file), "--force"]
+    assert main(options) == 0 and "COMMENT" not in file.read_text()
+    assert main([*options, "--labels", str(labels)]) == 0
+    assert "ann-b" not in file.read_text()
+    page.goto(file.as_uri())
+    label = page.get_by_role("region", name="Label")
+    expect(label).to_contain_text("bad")
+    expect(label).to_contain_text("COMMENT </script><script>window.owned = 1")
+    page.get_by_text("THOUGHT").first.click()
+    page.get_by_role("link", name="action").click()
+    expect(label).to_contain_text("corrected")
+    label.get_by_text("Correction").click()
+    expect(label).to_contain_text("BETTER </script>")
+    assert page.evaluate("window.owned") is None
 
 
 def test_a_page_with_pictures_shows_them_with_the_target(tmp_path: Path, page: Page) -> None:
