@@ -46,6 +46,12 @@ _BLOCK = re.compile(
     r"[^\n]{0,60}$",  # a short line: an article may mention it in a long one
     re.IGNORECASE | re.MULTILINE,
 )
+_BLOCKING_PAGE = re.compile(
+    r"^\s*\[\d+\] (?:alert|heading|dialog|alertdialog|RootWebArea) '([^\n]{0,60}(?:"
+    r"HTTP status (?:401|403|407|429|451|503)\b|access denied|too many requests)[^\n]{0,100})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The status, the title or a heading in the text of a page."""
 _BLOCK_WORDS = (
     *("http status", "captcha", "asks for a login", "access denied", "too many requests"),
     *("are you a", "unusual traffic"),
@@ -220,6 +226,8 @@ def _block(moments: Sequence[Moment]) -> str:
     for moment in reversed(moments[-_LAST:]):
         if moment.block:
             return moment.block
+        if found := _BLOCKING_PAGE.search(moment.page):
+            return _short(found[1])
         notices = page_notices(moment.page) if moment.page else []
         notices = [n for n in notices if "error page" not in n]
         if notices:

@@ -78,6 +78,8 @@ class Walk:
         observation = action.get("observation")
         if observation is not None:
             moment.see(observation_text(plain(observation)), self.wanted)
+        if any(value_at(one, "info.stop_reason") == "page_refused" for one in visit.nested):
+            moment.block = moment.failed
         return moment
 
     def _call(self, part: Mapping[str, Any]) -> None:

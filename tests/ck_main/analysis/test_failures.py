@@ -77,6 +77,31 @@ def test_a_page_that_blocks_the_last_steps_is_the_reason(tmp_path: Path, sign: s
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("[0] alert 'HTTP status 403 at http://x.example/'", "blocked by page"),
+        ("[3] heading 'Access Denied' level: 1", "blocked by page"),
+        ("[1] RootWebArea 'Too many requests'", "blocked by page"),
+        ("[0] alert 'HTTP status 404 at http://x.example/'", "gave up"),
+        ("[4] StaticText 'HTTP status 403 means forbidden, access denied'", "gave up"),
+    ],
+)
+def test_a_page_that_blocks_is_the_reason_of_giving_up(
+    tmp_path: Path, line: str, kind: str
+) -> None:
+    page = f"Tab 0 (current): x\n[1] RootWebArea ''\n\t{line}"
+    last = step("Part 1 of 1", web_state_before={"current_accessibility_tree": page})
+    assert run_of(tmp_path, session([last], output="Not available.")).ending.kind == kind
+
+
+def test_a_page_that_the_browser_refused_to_a_sub_agent_is_the_reason(tmp_path: Path) -> None:
+    sub = session([step("a")], agent="web_agent", status="problem", stop_reason="page_refused")
+    steps = [step("no result", sub_sessions=[sub]), step("done")]
+    ending = run_of(tmp_path, session(steps, output="unknown")).ending
+    assert (ending.kind, ending.detail) == ("blocked by page", "says so")
+
+
 def test_an_article_about_a_block_is_not_a_block(tmp_path: Path) -> None:
     line = "In 2019 the ministry wrote that access denied to reporters had become the rule, and "
     stuck = session([step(line + "x" * 80)], status="problem", stop_reason="steps")
