@@ -67,7 +67,8 @@ from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import take_over
 from ck_pro.run.results import AgentResult, code_observation, with_note
 from ck_pro.run.resume import PriorUsage, find_interrupted, record_resumed
-from ck_pro.run.run import EventSink, Run, run_of
+from ck_pro.run.run import Run, run_of
+from ck_pro.run.tree import EventSink
 from ck_pro.run.working_folder import FILES, by_name, describe_files, place_files
 from ck_pro.run_context import RunContext
 from ck_pro.session import AgentSession, Status, StopReason

@@ -21,7 +21,8 @@ from ck_pro.model import Budget
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.results import jsonable
 from ck_pro.run.resume import PriorUsage, read_interrupted_run
-from ck_pro.run.run import EventSink, Run, run_of
+from ck_pro.run.run import Run, run_of
+from ck_pro.run.tree import EventSink
 from ck_pro.session import AgentSession
 from ck_pro.session.memory import Memory
 

@@ -13,8 +13,8 @@ from ck_pro.events.event_parts import FinalResults
 from ck_pro.events.journal_events import CallOutcome
 from ck_pro.exceptions import ParseError
 from ck_pro.executor import CallLine, CodeResult
-from ck_pro.run.folded_lines import fold
 from ck_pro.session import AgentSession, Status
+from ck_pro.session.folded_lines import fold
 from ck_pro.session.observed import append_part
 
 _TEXT_CHARS = 2000

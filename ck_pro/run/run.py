@@ -7,18 +7,17 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import Unpack
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
 from ck_pro.config import iter_nested
-from ck_pro.environment import Environment, Holder
+from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
     ErrorData,
@@ -28,7 +27,7 @@ from ck_pro.events.journal_events import (
     StepData,
     UnreadableData,
 )
-from ck_pro.events.progress_events import ProgressEvent, ProgressFacts, ProgressKind
+from ck_pro.events.progress_events import ProgressFacts, ProgressKind
 from ck_pro.exceptions import (
     Cancelled,
     ConfigError,
@@ -49,21 +48,19 @@ from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import Kept
-from ck_pro.run.model_calls import ModelCaller, Prefixes
+from ck_pro.run.model_calls import ModelCaller
 from ck_pro.run.resume import prepare_answers
+from ck_pro.run.tree import EventSink, RunTree
 from ck_pro.run.user_replies import Approvals, UserReplies, prepare_approvals
 from ck_pro.run.working_folder import TaskFile, WorkingFolder, given_files
 from ck_pro.session import AgentSession
-from ck_pro.session.observed import observation_text
 from ck_pro.terminal import asking_for, waiting_for_user
 from ck_pro.threads import Cancellation, DelayedEvent
 from ck_pro.tools.human import Answers, Person
 
 _log = logging.getLogger(__name__)
-EventSink = Callable[[ProgressEvent], None]
 _CHILD_SECONDS = 30.0
 _GRACE_SECONDS = 5.0
-_SHOWN_CHARS = 200
 
 
 def run_of(session: AgentSession) -> Run:
@@ -78,29 +75,6 @@ def run_of(session: AgentSession) -> Run:
             f"session {session.id} is not running: use agent.run(), or agent.decide() for one step"
         )
     return run
-
-
-@dataclass
-class _Tree:
-    """The state that all runs of one tree share.
-
-    Attributes:
-        journal: store of all events.
-        on_event: receives events for a display.
-        answers: the user's answers that no session used yet.
-        approvals: the user's approvals that no session used yet.
-        prefixes: the recent prompts.
-        holder: keeps environments while a run waits for a person.
-        lock: orders the events of all runs.
-    """
-
-    journal: Journal
-    on_event: EventSink | None
-    answers: Answers
-    approvals: Approvals
-    prefixes: Prefixes = field(default_factory=Prefixes)
-    holder: Holder = field(default_factory=Holder)
-    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class Run:
@@ -139,7 +113,7 @@ class Run:
         self.agent, self.session, self.parent = agent, session, parent
         self.model = agent.model
         self.path: tuple[str, ...] = (*(parent.path if parent else ()), agent.name)
-        self._tree: _Tree
+        self._tree: RunTree
         if parent is not None:
             self._tree = parent._tree
         else:
@@ -147,7 +121,7 @@ class Run:
             if interrupted is not None:
                 answers = prepare_answers(answer, interrupted)
                 approvals = prepare_approvals(approve, interrupted)
-            self._tree = _Tree(journal or Journal(), on_event, answers, approvals)
+            self._tree = RunTree(self, journal or Journal(), on_event, answers, approvals)
             models = [llm for _, llm in iter_nested(agent, LLM)]
             self.journal.protect(os.environ.get(llm.api_key_env, "") for llm in models)
         self.replies = UserReplies(self, self._tree.answers, self._tree.approvals)
@@ -236,10 +210,7 @@ class Run:
     @functools.cached_property
     def task_files(self) -> list[TaskFile]:
         """The files of the task, which the whole tree of runs works on."""
-        top = self
-        while top.parent is not None:
-            top = top.parent
-        return given_files(top.session.info)
+        return given_files(self._tree.root.session.info)
 
     @functools.cached_property
     def history(self) -> History:
@@ -294,7 +265,7 @@ class Run:
                 self.parent.session.children.setdefault(session.id, session)
             session.apply(event)
         if self._tree.on_event is not None:
-            self._emit_recorded(kind, data or {}, phase or "")
+            self._tree.emit_recorded(self, kind, data or {}, phase or "")
 
     def renew(
         self,
@@ -384,39 +355,8 @@ class Run:
 
     def emit(self, kind: ProgressKind, **facts: Unpack[ProgressFacts]) -> None:
         """Send an event to `on_event`, for a display; it is not journaled."""
-        on_event = self._tree.on_event
-        if on_event is None:
-            return
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        used = root.budget.snapshot()
-        event: ProgressEvent = {
-            "kind": kind,
-            "path": list(self.path),
-            "sid": self.session.id,
-            "step": len(self.session.steps) - 1,
-            "tokens": used["tokens"],
-            "money": used["money"],
-        }
-        try:
-            on_event(cast(ProgressEvent, {**event, **facts}))
-        except Exception:  # noqa: BLE001 - an error of the display must not end the run
-            _log.exception("on_event failed; it gets no further events")
-            self._tree.on_event = None
-
-    def _emit_recorded(self, kind: EventKind, data: Mapping[str, Any], phase: str) -> None:
-        """Send the progress event that belongs to an event of the journal, if any."""
-        match kind:
-            case EventKind.STEP if data.get("taken", True):
-                self.emit(ProgressKind.STEP_STARTED)
-            case EventKind.MODEL_CALL:
-                self.emit(ProgressKind.MODEL_CALL, phase=phase)
-            case EventKind.UNREADABLE:
-                self.emit(ProgressKind.UNREADABLE, phase=phase, text=data["error"])
-            case EventKind.OBSERVATION:
-                text = observation_text(data["observation"])
-                self.emit(ProgressKind.STEP_ENDED, text=text[:_SHOWN_CHARS])
+        if self._tree.on_event is not None:
+            self._tree.emit(self, kind, facts)
 
     # --- the environment -------------------------------------------------------------------
 

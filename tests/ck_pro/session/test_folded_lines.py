@@ -6,14 +6,14 @@ import doctest
 
 import pytest
 
-import ck_pro.run.folded_lines
+import ck_pro.session.folded_lines
 from ck_pro.executor import CallLine, CodeResult
-from ck_pro.run.folded_lines import fold
 from ck_pro.run.results import code_observation
+from ck_pro.session.folded_lines import fold
 
 
 def test_the_example_of_the_module_holds() -> None:
-    assert doctest.testmod(ck_pro.run.folded_lines).failed == 0
+    assert doctest.testmod(ck_pro.session.folded_lines).failed == 0
 
 
 def typed(n: int, shown: str = "") -> str:
