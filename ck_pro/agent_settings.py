@@ -234,11 +234,12 @@ class AgentSettings(KwargsInitializable):
             self.executor.check()
         except ConfigError as e:
             raise ConfigError(f"{self.name}.executor: {e}") from None
+        functions = self._all_functions()
         try:
-            functions = ToolRegistry(self._all_functions())
+            ToolRegistry(functions)
         except ConfigError as e:
             raise ConfigError(f"{self.name}: {e}") from None
-        known = functions.names
+        known = [function.name for function in functions]
         for name in self.active_functions or ():
             if name not in known:
                 hint = _hint(name, known)

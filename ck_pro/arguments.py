@@ -144,7 +144,19 @@ def bare_annotation(annotation: Any) -> Any:
     return annotation
 
 
-def described_parameters(function: Callable[..., Any]) -> str:
+def shown_function(function: Callable[..., Any], *, returns: bool, short: bool) -> tuple[str, str]:
+    """Return a function's signature as source text, and more about its parameters if not `short`.
+
+    Args:
+        function: any callable.
+        returns: whether to include the return annotation.
+        short: whether the second text is empty.
+    """
+    notes = "" if short else _described_parameters(function)
+    return signature_text(function, returns=returns), notes
+
+
+def _described_parameters(function: Callable[..., Any]) -> str:
     """Return one line for each parameter that has a description, limits or a model as its type.
 
     A signature in a prompt does not show these.
@@ -175,11 +187,16 @@ class ArgumentCheck:
     """
 
     def __init__(self, name: str, function: Callable[..., Any]):
-        self.signature = f"{name}{signature_text(function, returns=False)}"
+        self._name, self._function = name, function
+
+    @functools.cached_property
+    def _adapters(self) -> dict[str, TypeAdapter[Any]]:
+        """The checks of the parameters, made for the first call: most functions are not called."""
         variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        known = {p.name for p in _signature(function).parameters.values() if p.kind not in variable}
-        hints = {n: h for n, h in type_hints(function).items() if n in known}
-        self._adapters = {n: type_adapter(h) for n, h in hints.items() if _schema(h)}
+        parameters = _signature(self._function).parameters.values()
+        known = {p.name for p in parameters if p.kind not in variable}
+        hints = {n: h for n, h in type_hints(self._function).items() if n in known}
+        return {n: type_adapter(h) for n, h in hints.items() if _schema(h)}
 
     def __call__(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments, converted to the types of the hints: a dict becomes a model.
@@ -200,7 +217,8 @@ class ArgumentCheck:
             if not (type(value) is int and type(converted) is float):  # an int is a float
                 checked[name] = converted
         if problems:
-            raise ToolError(f"{'; '.join(problems)}. The signature is {self.signature}")
+            shown = f"{self._name}{signature_text(self._function, returns=False)}"
+            raise ToolError(f"{'; '.join(problems)}. The signature is {shown}")
         return checked
 
 

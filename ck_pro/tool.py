@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol, overload
 
-from ck_pro.arguments import described_parameters, parameters_schema, signature_text
+from ck_pro.arguments import parameters_schema, shown_function
 from ck_pro.config import KwargsInitializable
 from ck_pro.exceptions import ConfigError
 from ck_pro.run_context import RunContext
@@ -101,10 +101,10 @@ class Tool(KwargsInitializable):
 
     def get_function_definition(self, short: bool) -> str:
         """Return the definition for prompts: one line if `short`, else with the description."""
-        head = f"{self.name}{signature_text(self._implementation, returns=not self.terminal)}"
-        notes = "" if short else described_parameters(self._implementation)
+        implementation, returns = self._implementation, not self.terminal
+        signature, notes = shown_function(implementation, returns=returns, short=short)
         text = f"{self.description}\n\n{notes}".strip() if notes else self.description
-        return definition_text(head, text, short)
+        return definition_text(f"{self.name}{signature}", text, short)
 
 
 class StopTool(Tool):

@@ -189,8 +189,8 @@ def iter_nested(
     path: tuple[str, ...] = (),
     *,
     used: bool = False,
-) -> Iterator[tuple[tuple[str, ...], _T]]:
-    """Yield (names that lead to it, object) of every nested setting of a class, at any depth.
+) -> list[tuple[tuple[str, ...], _T]]:
+    """Return (names that lead to it, object) of every nested setting of a class, at any depth.
 
     Args:
         part: the object to search.
@@ -198,12 +198,14 @@ def iter_nested(
         path: names that lead to `part`.
         used: search only what a run uses, such as the functions that an agent offers.
     """
+    found: list[tuple[tuple[str, ...], _T]] = []
     settings = part.used_settings() if used else {n: getattr(part, n) for n in part.setting_names()}
     for name, value in settings.items():
         if isinstance(value, kind):
-            yield (*path, name), value
+            found.append(((*path, name), value))
         if isinstance(value, KwargsInitializable):
-            yield from iter_nested(value, kind, (*path, name), used=used)
+            found += iter_nested(value, kind, (*path, name), used=used)
+    return found
 
 
 def merge(annotation: Any, current: Any, value: Any) -> Any:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ck_pro.exceptions import ConfigError, ExecutorError, IsolationError
-from ck_pro.executor.calls.descriptions import Function, Handles, describe_function
+from ck_pro.executor.calls.descriptions import Function, Handles, describe_functions
 from ck_pro.executor.calls.step_calls import CancelledCalls, StepCalls
 from ck_pro.executor.calls.waiting import CHECK_SECONDS
 from ck_pro.executor.channel import WorkerGone
@@ -322,7 +322,7 @@ class CodeExecutor:
     ) -> None:
         described = None
         if functions != self._sent:
-            described = {name: describe_function(one) for name, one in functions.items()}
+            described = describe_functions(functions)
         worker.send(["run", self._step, code, timeout, described, not self.stateful])
         self._sent = functions
 

@@ -57,8 +57,12 @@ def with_declared_names(function: Any, kwargs: Mapping[str, Any]) -> dict[str, A
     return renamed if len(renamed) == len(kwargs) else dict(kwargs)
 
 
-def describe_function(function: Function) -> dict[str, Any]:
-    """Describe a function: `doc`, `params` and `returns` as text."""
+def describe_functions(functions: Mapping[str, Function]) -> dict[str, dict[str, Any]]:
+    """Describe functions by name: `doc`, `params` and `returns` as text."""
+    return {name: _described(function) for name, function in functions.items()}
+
+
+def _described(function: Function) -> dict[str, Any]:
     described: dict[str, Any] = {"doc": inspect.getdoc(function), "params": None, "returns": None}
     try:
         signature = inspect.signature(function)

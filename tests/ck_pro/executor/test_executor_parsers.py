@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ck_pro.executor import CodeExecutor
-from ck_pro.executor.calls.descriptions import Handles, describe_error, describe_function
+from ck_pro.executor.calls.descriptions import Handles, describe_error, describe_functions
 from ck_pro.executor.calls.step_calls import CancelledCalls, StepCalls
 from ck_pro.executor.results import read_done
 from ck_pro.executor.worker import wire
@@ -334,14 +334,14 @@ def test_functions_and_errors_are_described():
     def tool(a: int, *rest: str, flag: bool = False, **more: object) -> list[str]:
         """Do it."""
 
-    described = describe_function(tool)
+    described = describe_functions({"tool": tool})["tool"]
     stub = stubs.make_stub("tool", described, lambda name, args, kwargs: (name, args, kwargs))
     assert stub(1, flag=True) == ("tool", (1,), {"flag": True})
     import inspect
 
     shown = str(inspect.signature(stub))
     assert shown == "(a: int, *rest: str, flag: bool = False, **more: object) -> list[str]"
-    assert describe_function(print)["doc"]
+    assert describe_functions({"print": print})["print"]["doc"]
     for error in (ValueError("v"), KeyError("k"), OSError(2, "gone", "f"), UnicodeError("u")):
         again = stubs.make_error(describe_error(error))
         assert type(again) is type(error) and str(again) == str(error)

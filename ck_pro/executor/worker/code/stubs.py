@@ -94,7 +94,7 @@ def make_stub(
 
     Args:
         name: its name in the code.
-        described: from `describe_function` in the parent: `doc`, and `params` or None.
+        described: from `describe_functions` in the parent: `doc`, and `params` or None.
         call: makes the call; takes name, args and kwargs.
     """
 
