@@ -417,7 +417,7 @@ class MultiStepAgent(AgentSettings):
         """Return the values for this step's templates; subclasses add their observation."""
         values = self._prepare_common_input_kwargs(session, state)
         run = self._live(session)
-        if run.environment is not None:
+        if run.environment is not None and run.environment.step_pictures:
             run.pictures.record()
         return values
 

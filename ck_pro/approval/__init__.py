@@ -22,6 +22,7 @@ from ck_pro.approval.guard import (
     describe,
     needs_review,
     require_approval,
+    review,
     safety_checks,
 )
 from ck_pro.approval.policy import PolicyApprover, PolicyRule
@@ -43,6 +44,7 @@ __all__ = [
     "describe",
     "needs_review",
     "require_approval",
+    "review",
     "safety_checks",
     "setting_of",
 ]

@@ -194,6 +194,22 @@ def needs_review(approver: Approver, action: Action) -> bool:
     return type(approver) is not AutoApprover or bool(safety_checks(action))
 
 
+def review(
+    approver: Approver, environment: Environment, action: Action
+) -> Action | ErrorObservation:
+    """Return an approved action, with its target described; a rejection as an observation.
+
+    Raises:
+        GuardStopped: the approver stopped the run.
+    """
+    action = environment.named(action)
+    try:
+        require_approval(approver, action)
+    except ActionRejected as e:
+        return ErrorObservation(text=str(e))
+    return action
+
+
 class Guard(Environment):
     """An environment whose actions need approval. Observations need none."""
 
@@ -210,13 +226,11 @@ class Guard(Environment):
         Raises:
             GuardStopped: the approver stopped the run.
         """
-        if not needs_review(self.approver, action):
-            return self.environment.execute(action)
-        action = self.environment.named(action)
-        try:
-            require_approval(self.approver, action)
-        except ActionRejected as e:
-            return ErrorObservation(text=str(e))
+        if needs_review(self.approver, action):
+            reviewed = review(self.approver, self.environment, action)
+            if isinstance(reviewed, ErrorObservation):
+                return reviewed
+            action = reviewed
         return self.environment.execute(action)
 
     def named(self, action: Action) -> Action:

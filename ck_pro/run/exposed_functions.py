@@ -177,8 +177,8 @@ class ExposedFunctions:
         if function is None or name in _ACTION_KINDS:  # such a call may be an action of a reply
             return None if function is None else "never"
         rule: str = getattr(function, "on_resume", "adopt")
-        acts = getattr(function, "acts_by_run", False)
-        return "answer" if rule == "never" and acts and self._run.reconnected() else rule
+        acted = rule == "never" and _acts(function)
+        return "answer" if acted and self._run.reconnected() else rule
 
     def start_replay(self, interrupted: InterruptedSession) -> None:
         """Answer the calls of the current step from their records until `stop_replay`."""
@@ -256,12 +256,14 @@ class ExposedFunctions:
     def _wrap(self, exposed: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a tool's or sub-agent's function with approval, logging and replay."""
         signature, terminal = call_signature(function), getattr(exposed, "terminal", False)
+        synonyms, acts = getattr(exposed, "synonyms", {}), _acts(exposed)
         shown = f"{exposed.name}{signature_text(function, returns=False)}"
         check = ArgumentCheck(exposed.name, function) if _checks(exposed) else None
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            kwargs = with_declared_names(call, kwargs)
+            if synonyms:
+                kwargs = with_declared_names(call, kwargs)
             try:
                 bound = signature.bind(*args, **kwargs)
             except TypeError as e:
@@ -269,7 +271,8 @@ class ExposedFunctions:
             if check is not None:
                 bound.arguments.update(check(bound.arguments))
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
-            self._run.check()
+            if not acts:  # else `Run.act` checks
+                self._run.check()
             try:
                 result = replay_or_execute(arguments, bound)
             except AwaitingHuman:
@@ -292,13 +295,13 @@ class ExposedFunctions:
                 raise ToolError(_UNCERTAIN.format(exposed.name))
             return self._execute(started, lambda: self._call(exposed, function, bound))
 
-        vars(call)["synonyms"] = getattr(exposed, "synonyms", {})
+        vars(call)["synonyms"] = synonyms
         return call
 
     def _approve(self, exposed: Any, arguments: dict[str, Any]) -> RecordedCall:
         """Return a new call after its approval; `Run.act` reviews the calls that act by it."""
         call = RecordedCall(_NOT_RECORDED, exposed.name, arguments)
-        if not getattr(exposed, "acts_by_run", False):
+        if not _acts(exposed):
             review = ToolCall(name=exposed.name, arguments=arguments)
             with self._run.asking():
                 require_approval(self._run.approver, review)
@@ -310,26 +313,23 @@ class ExposedFunctions:
     ) -> Any:
         """Call a function: a tool through the environment of the run, if it has one."""
         environment = self._run.environment
-        passes = isinstance(exposed, Tool) and not (
-            exposed.terminal or getattr(exposed, "acts_by_run", False)
-        )
+        passes = isinstance(exposed, Tool) and not (exposed.terminal or _acts(exposed))
         if environment is None or not passes:
             return function(*bound.args, **bound.kwargs)
         tool = _BoundTool(exposed, function, bound.signature)
         return environment.execute_action(tool, bound.arguments)
 
-    def execute_journaled(
-        self, name: str, arguments: dict[str, Any], function: Callable[[], Any], action: Action
-    ) -> Any:
-        """Execute an action by a function; journal it as the current call or as a new one."""
-        self._run.check()  # the approval may have taken long
+    def act(self, environment: Environment, action: Action) -> Observation:
+        """Execute an action in an environment; journal it as the current call or as a new one."""
+        pictured = action if environment.step_pictures else None
         current = _call.get()
         if current is not None and current.number == _NOT_RECORDED:
-            self._record_start(current, action)
-            return function()
-        call = RecordedCall(_NOT_RECORDED, name, arguments)
-        self._record_start(call, action)
-        return self._execute(call, function)
+            self._record_start(current, pictured)
+            return environment.execute(action)
+        call = RecordedCall(_NOT_RECORDED, *_named(action))
+        self._record_start(call, pictured)
+        observation: Observation = self._execute(call, lambda: environment.execute(action))
+        return observation
 
     def _execute(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
         """Execute a call and record its end."""
@@ -356,7 +356,7 @@ class ExposedFunctions:
         return result
 
     def _record_start(self, call: RecordedCall, action: Action | None = None) -> None:
-        """Record that a call starts; before it, a picture of what its action acts on."""
+        """Record that a call starts; before it, a picture of what an action acts on, if given."""
         with self._lock:
             call.number, self._next_call = self._next_call, self._next_call + 1
         if action is not None:
@@ -369,6 +369,11 @@ class ExposedFunctions:
             self._record_start(call)
         data: CallData = {"call": call.number, "name": call.name, **outcome}
         self._run.record(EventKind.CALL, data, duration=time.monotonic() - start)
+
+
+def _acts(exposed: Any) -> bool:
+    """Whether a function acts through `Run.act`, which has its actions approved and journaled."""
+    return getattr(exposed, "acts_by_run", False)
 
 
 def _checks(exposed: Any) -> bool:
@@ -388,29 +393,6 @@ class _BoundTool:
         """See `BoundTool`."""
         bound = inspect.BoundArguments(self._signature, arguments)
         return self._function(*bound.args, **bound.kwargs)
-
-
-class JournaledEnvironment(Environment):
-    """An environment whose actions are journaled before and after they run."""
-
-    def __init__(self, inner: Environment, functions: ExposedFunctions):
-        self._inner, self._functions = inner, functions
-
-    def observe(self) -> Observation:
-        return self._inner.observe()
-
-    def named(self, action: Action) -> Action:
-        return self._inner.named(action)
-
-    def execute(self, action: Action) -> Observation:
-        function = functools.partial(self._inner.execute, action)
-        observation: Observation = self._functions.execute_journaled(
-            *_named(action), function, action
-        )
-        return observation
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 _UNCERTAIN = (

@@ -15,10 +15,10 @@ from typing import Any
 from typing_extensions import Unpack
 
 from ck_pro.agent_settings import AgentSettings
-from ck_pro.approval import Approver, AutoApprover, Guard, MaskingApprover
+from ck_pro.approval import Approver, AutoApprover, MaskingApprover, needs_review, review
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
-from ck_pro.events import Action, ComputerObservation, EventKind, Observation
+from ck_pro.events import Action, ComputerObservation, ErrorObservation, EventKind, Observation
 from ck_pro.events.journal_events import (
     ErrorData,
     EventData,
@@ -43,7 +43,7 @@ from ck_pro.language import FunctionCallingLanguage
 from ck_pro.model import LLM, Budget
 from ck_pro.run import pictures, session_changes
 from ck_pro.run.code_execution import CodeRunner
-from ck_pro.run.exposed_functions import ExposedFunctions, JournaledEnvironment
+from ck_pro.run.exposed_functions import ExposedFunctions
 from ck_pro.run.fingerprint import fingerprint_of
 from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
@@ -392,9 +392,15 @@ class Run:
         """
         if self.environment is None:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
-        journaled = JournaledEnvironment(self.environment, self.functions)
-        with self.asking():
-            observation = Guard(journaled, self.approver).execute(action)
+        self.check()
+        if needs_review(self.approver, action):
+            with self.asking():
+                reviewed = review(self.approver, self.environment, action)
+            if isinstance(reviewed, ErrorObservation):
+                return reviewed
+            action = reviewed
+            self.check()  # the review may have taken long
+        observation = self.functions.act(self.environment, action)
         if isinstance(observation, ComputerObservation):
             pictures.record_screen(self, action, observation)
         return observation
