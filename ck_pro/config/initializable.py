@@ -39,6 +39,9 @@ _T = TypeVar("_T", bound="KwargsInitializable")
 _MISSING = object()
 _SECRET_KEY = re.compile(r"(key|token|secret|password|authorization|cookie)$", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w://)[^/\s@]+@")
+_SECRET_QUERY = re.compile(
+    r"([?&][\w.-]*(?:key|token|secret|password|signature|sig)=)[^&#\s]+", re.IGNORECASE
+)
 _ATOMIC = frozenset({str, int, float, bool, bytes, type(None), types.FunctionType})
 _ADAPTER_CONFIG = ConfigDict(arbitrary_types_allowed=True, coerce_numbers_to_str=True)
 
@@ -406,12 +409,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _without_secrets(text: str) -> str:
+    """Mask the logins and the keys of URLs."""
+    if "@" in text:
+        text = _USER_INFO.sub(r"\1***@", text)
+    return _SECRET_QUERY.sub(r"\1***", text) if "=" in text else text
+
+
 def _plain(value: Any) -> Any:
     """`value` as JSON-able data, or `_MISSING` for what is not configuration."""
     if isinstance(value, KwargsInitializable):
         return value.to_dict()
     if isinstance(value, str):
-        return _USER_INFO.sub(r"\1***@", value) if "@" in value else value
+        return _without_secrets(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):

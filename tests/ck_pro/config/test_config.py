@@ -200,10 +200,11 @@ def test_secrets_in_plain_settings_are_not_written() -> None:
         key: int = 3
 
     assert Service().to_dict() == {"key": 3}
-    kwargs = {"api_key": "hush1", "url": "http://bob:hush2@host/x", "Authorization": "hush3"}
+    url = "http://bob:hush2@host/x?api_key=hush4&v=1&sig=hush5#a"
+    kwargs = {"api_key": "hush1", "url": url, "Authorization": "hush3"}
     assert Agent(model={"call_kwargs": kwargs}).to_dict()["model"]["call_kwargs"] == {
         "temperature": 0,
-        "url": "http://***@host/x",
+        "url": "http://***@host/x?api_key=***&v=1&sig=***#a",
     }
 
 
