@@ -75,3 +75,6 @@ export function Score({ score }) {
   const text = Number.isInteger(score) ? String(score) : score.toFixed(2);
   return html`<span class=${`mark ${tone}`}><span aria-hidden="true">${SIGNS[tone]}</span>${text}</span>`;
 }
+
+/** The width of a bar in a cell of a table, within the cell's padding. */
+export const barWidth = (value, most) => `calc((100% - 16px) * ${most ? (value || 0) / most : 0})`;

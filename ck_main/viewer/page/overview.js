@@ -1,7 +1,7 @@
 // A run as a whole, and one agent's session: result, task, where tokens and time went.
 import { html } from '/static/ui.js';
 import { asText, CopyButton, InertText, visible } from '/static/inert.js';
-import { count, isNumber, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { barWidth, count, isNumber, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { Labels } from './labels.js';
 import { Facts, Section, TextSection } from './parts.js';
 import { runHash } from './route.js';
@@ -25,7 +25,7 @@ function AgentTable({ run }) {
       <td><${Status} status=${one.status} live=${run.live} /></td>
       <td class="number">${count(one.steps.length)}</td><td class="number">${count(one.calls)}</td>
       <td class="number wide"><span class="bar"
-        style=${{ width: `${most ? ((one.tokens || 0) / most) * 100 : 0}%` }}></span
+        style=${{ width: barWidth(one.tokens, most) }}></span
         >${short(one.tokens)}</td>
       <td class="number">${money(one.money)}</td><td class="number">${seconds(one.seconds)}</td></tr>`)}</tbody>
   </table></div></${Section}>`;

@@ -1,7 +1,7 @@
 // The table of runs: filter, sort, search, and open one.
 import { html, memo, useEffect, useMemo, useRef, useState } from '/static/ui.js';
 import { visible } from '/static/inert.js';
-import { count, money, percent, plural, Score, seconds, short, Status } from './format.js';
+import { barWidth, count, money, percent, plural, Score, seconds, short, Status } from './format.js';
 import { canPost } from './data.js';
 import { useKeys } from './keys.js';
 import { toggleRunLabel, VERDICTS } from './labels.js';
@@ -44,8 +44,7 @@ function Head({ sort, onSort }) {
 
 const Row = memo(({ row, at, most, selected, several }) => {
   const cached = cachedShare(row);
-  const share = most && row.tokens ? `${(row.tokens / most) * 100}%` : '0%';
-  const facts = [plural(row.steps ?? 0, 'step'), row.tokens && `${short(row.tokens)} tokens`, money(row.money),
+    const facts = [plural(row.steps ?? 0, 'step'), row.tokens && `${short(row.tokens)} tokens`, money(row.money),
     seconds(row.seconds)].filter(Boolean).join(' · ');
   return html`<tr role="row" aria-rowindex=${at + 2} data-at=${at} class=${selected ? 'selected' : ''}>
     <td role="cell" class="task"><a class="open" data-at=${at} href=${runHash(row.key)} tabindex=${selected ? 0 : -1}
@@ -59,7 +58,8 @@ const Row = memo(({ row, at, most, selected, several }) => {
     <td role="cell" class="reason">${visible(row.stop_reason)}</td>
     <td role="cell" class="number">${count(row.steps)}</td>
     <td role="cell" class="number">${count(row.calls)}</td>
-    <td role="cell" class="number wide"><span class="bar" style=${{ width: share }}></span>${short(row.tokens)}</td>
+    <td role="cell" class="number wide"><span class="bar" 
+      style=${{ width: barWidth(row.tokens, most) }}></span>${short(row.tokens)}</td>
     <td role="cell" class="number">${percent(cached)}</td>
     <td role="cell" class="number">${money(row.money)}</td>
     <td role="cell" class="number time">${seconds(row.seconds)}</td>

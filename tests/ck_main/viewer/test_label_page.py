@@ -318,6 +318,12 @@ def test_rows_without_journals_show_no_times_and_long_levels_fit(
         chosen = page.get_by_label("Level")
         expect(chosen).to_be_visible()
         assert chosen.evaluate("(one) => one.getBoundingClientRect().width") < 500
+        bars = page.locator("td .bar").evaluate_all(
+            "(all) => all.map((one) => [one.offsetWidth / (one.parentElement.clientWidth - 16),"
+            " Number(one.parentElement.innerText.replace(',', ''))])"
+        )
+        most = max(tokens for _, tokens in bars)
+        assert all(abs(share - tokens / most) < 0.02 for share, tokens in bars), bars
         page.get_by_role("link", name=first["id"]).click()
         expect(page.get_by_text("No times: there is no journal.")).to_be_visible()
     finally:
