@@ -52,7 +52,8 @@ def view_path(token: str, browser_id: str) -> str:
 class Wire(BaseModel):
     """Base of all wire types: unknown fields are ignored, infinities and NaN refused."""
 
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+    # the validators are built on first use: most commands that import the types need few of them
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False, defer_build=True)
 
 
 class Viewport(Wire):
