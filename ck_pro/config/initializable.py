@@ -349,6 +349,13 @@ def _copied(value: Any, made: dict[int, Any]) -> Any:
 
 def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:
     """Return the configurable class in `annotation`, also of `X | None` and `Annotated[X, ...]`."""
+    try:
+        return _cached_nested_class(annotation)
+    except TypeError:  # an annotation that cannot be hashed
+        return _find_nested_class(annotation)
+
+
+def _find_nested_class(annotation: Any) -> type[KwargsInitializable] | None:
     if isinstance(annotation, type) and issubclass(annotation, KwargsInitializable):
         return annotation
     origin = typing.get_origin(annotation)
@@ -358,6 +365,9 @@ def _nested_class(annotation: Any) -> type[KwargsInitializable] | None:
             if found is not None:
                 return found
     return None
+
+
+_cached_nested_class = cache(_find_nested_class)
 
 
 def _is_secret(annotation: Any) -> bool:
