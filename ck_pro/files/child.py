@@ -97,16 +97,15 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
         _limit_memory()
         answer = read(), None
     except ToolError as error:
-        answer = None, str(error)
+        answer = None, " ".join(str(error).split())
     except MemoryError:
         answer = None, f"it needs more than {CALL_MEMORY >> 20} MB of memory"
     except RecursionError:
         answer = None, "the file is damaged: it is nested too deeply"
     except OSError as error:
-        answer = None, error.strerror or str(error)
+        answer = None, error.strerror or _damaged(error)
     except BaseException as error:  # noqa: BLE001 - libraries raise anything on damaged files
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        answer = None, f"the file is damaged, or of an unknown variant ({text[:300]})"
+        answer = None, _damaged(error)
     try:
         resource.setrlimit(resource.RLIMIT_AS, limits)
         new = {key: value for key, value in _remembered.items() if key not in before}
@@ -117,6 +116,11 @@ def _serve(read: Callable[[], Any], sink: int) -> None:
             file.write(data)
     finally:
         os._exit(0)
+
+
+def _damaged(error: BaseException) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"the file is damaged, or of an unknown variant ({text[:300]})"
 
 
 def _silence() -> None:

@@ -70,11 +70,13 @@ class Document:
 
     Attributes:
         shown: its path for calls: of a file inside a file, "all.zip/a.png".
+        unread: what `blocks` did not read, and why, in one line each.
     """
 
     def __init__(self, path: Path, reading: Reading):
         self.path = path
         self.shown = str(path)
+        self.unread: list[str] = []
         self.reading = reading
 
     def facts(self) -> Facts:

@@ -237,6 +237,7 @@ def _search(path: str, where: Path, kind: Kind, inside: str | None, text: str) -
         raise ToolError("give the text to search for")
     kind, document, part_name, _ = open_part(where, kind, inside, Reading())
     wanted = " ".join(text.split()).casefold()
+    first_word = wanted.split()[0]
     hits: list[str] = []
     total = 0
     parts = document.parts()
@@ -246,6 +247,8 @@ def _search(path: str, where: Path, kind: Kind, inside: str | None, text: str) -
         if part.is_file:
             continue
         for block in document.plain_blocks(part.name):
+            if "[" not in block and first_word not in block.casefold():
+                continue
             for line in block.splitlines():
                 found = next((one for one in states(line) if wanted in one.casefold()), None)
                 if found is not None:
@@ -254,6 +257,7 @@ def _search(path: str, where: Path, kind: Kind, inside: str | None, text: str) -
                         hits.append(f"{part.name}: {_around(found, wanted)}")
     files = [part for part in parts if part.is_file]
     note = [f"not searched: {len(files):,} files inside ({_names(files)})"] if files else []
+    note += [f"not searched: {line}" for line in document.unread]
     if not total:
         return "\n".join([f"{text!r} does not occur in the text of {path}", *note])
     first = f", first {MAX_HITS}" if total > MAX_HITS else ""

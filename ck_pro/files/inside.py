@@ -32,8 +32,13 @@ def lines_inside(document: Document, sizes: Mapping[str, str]) -> Iterator[str]:
             opened = _listed(document, name, name, 1) if more else []
             first, *inner = opened or [("", "")]
             shown += 1 + len(inner)
-            yield "\t".join(filter(None, (name, sizes[name], first[1]))) + "\n"
-            yield from (f"{where}\t{what}\n" for where, what in inner)
+            yield "\t".join(filter(None, (_shown(name), sizes[name], first[1]))) + "\n"
+            yield from (f"{_shown(where)}\t{what}\n" for where, what in inner)
+
+
+def _shown(name: str) -> str:
+    """Return a name on one line; with quotation marks if characters are escaped."""
+    return name if name.isprintable() else repr(name)
 
 
 def _listed(document: Document, name: str, where: str, level: int) -> list[tuple[str, str]]:

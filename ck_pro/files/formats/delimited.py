@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..document import Document, Facts, Part, Row
 from ..encodings import encoding_of
 from ..problem import ToolError
-from .text import encoding_text
+from .text import encoding_text, text_blocks
 
 _SAMPLE = 1 << 16
 _SAMPLE_LINES = 200
@@ -39,8 +39,7 @@ class Reader(Document):
         return [Part("table", "table")]
 
     def blocks(self, part: str) -> Iterator[str]:
-        with self.path.open(encoding=self._form()[0], errors="replace", newline="") as file:
-            yield from file
+        return text_blocks(self.path, self._form()[0])
 
     def tables(self, part: str) -> list[list[Row]]:
         rows, cells = list[Row](), 0

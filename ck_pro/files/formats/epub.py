@@ -63,4 +63,5 @@ class Reader(Document):
         order = [one.get("idref") for one in package.iter() if local(one) == "itemref"]
         hrefs = [urllib.parse.unquote(items[one]) for one in order if one in items]
         names = [posixpath.normpath(posixpath.join(folder, href)) for href in hrefs]
-        return [name for name in names if name in self._zip.names]
+        known = set(self._zip.names)
+        return [name for name in dict.fromkeys(names) if name in known]  # each chapter once

@@ -20,6 +20,7 @@ from .html import Reader as HtmlReader
 
 _HEADERS = ("From", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
 _MESSAGE = "message"
+_MAX_PARTS = 5000
 
 
 class Reader(Document):
@@ -90,7 +91,10 @@ class Reader(Document):
     @functools.cached_property
     def _message(self) -> email.message.EmailMessage:
         with self.path.open("rb") as file:
-            return email.message_from_binary_file(file, policy=email.policy.default)
+            made = email.message_from_binary_file(file, policy=email.policy.default)
+        if made.is_multipart() and len(made.get_payload()) > _MAX_PARTS:
+            raise ToolError(f"the e-mail has more than {_MAX_PARTS:,} parts")
+        return made
 
     @functools.cached_property
     def _box(self) -> list[email.message.EmailMessage]:

@@ -22,10 +22,10 @@ class Reader(Document):
             views = [str(name) for (name,) in db.execute(_OF_KIND, ("view",))]
             rows = [(name, _count(db, name)) for name in names]
             triggers = [str(name) for (name,) in db.execute(_OF_KIND, ("trigger",))]
-        tables = ", ".join(f"{name} ({count:,} rows)" for name, count in rows)
+        tables = ", ".join(f"{_on_line(name)} ({count:,} rows)" for name, count in rows)
         facts = [f"{len(names)} tables: {tables}"]
         if views:
-            facts.append(f"views: {', '.join(views)}")
+            facts.append(f"views: {', '.join(map(_on_line, views))}")
         return Facts(facts, [f"trigger {name!r}" for name in triggers])
 
     def parts(self) -> Sequence[Part]:
@@ -39,10 +39,13 @@ class Reader(Document):
                 "SELECT sql FROM sqlite_master WHERE name = ?", (part,)
             ):
                 yield f"{definition}\n"
-            cursor = db.execute(f"SELECT * FROM {_quoted(part)}")
-            yield "\t".join(column[0] for column in cursor.description) + "\n"
-            for row in cursor:
-                yield "\t".join(map(_text, row)) + "\n"
+            try:
+                cursor = db.execute(f"SELECT * FROM {_quoted(part)}")
+                yield "\t".join(column[0] for column in cursor.description) + "\n"
+                for row in cursor:
+                    yield "\t".join(map(_text, row)) + "\n"
+            except sqlite3.Error as error:  # such as a view of a table that was removed
+                yield f"[{part!r} cannot be read: {error}]\n"
 
     def tables(self, part: str) -> list[list[Row]]:
         with self._opened() as db:
@@ -69,6 +72,10 @@ class Reader(Document):
 _OF_KIND = (
     "SELECT name FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite_%' ORDER BY name"
 )
+
+
+def _on_line(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 def _quoted(name: str) -> str:

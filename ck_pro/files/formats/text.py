@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ..document import Document, Facts, Part
 from ..encodings import encoding_of, is_guess
@@ -17,6 +18,13 @@ _COUNTED = 64 << 20
 def encoding_text(encoding: str) -> str:
     """Return a fact about an encoding."""
     return f"encoding {encoding}" + " (a guess)" * is_guess(encoding)
+
+
+def text_blocks(path: Path, encoding: str) -> Iterator[str]:
+    """Yield a text in blocks of whole lines; a long line is cut."""
+    with path.open(encoding=encoding, errors="replace", newline="") as file:
+        while block := file.read(_BLOCK):
+            yield block + (file.readline(_BLOCK) if not block.endswith("\n") else "")
 
 
 class Reader(Document):
@@ -41,9 +49,7 @@ class Reader(Document):
         return [Part("text", "text")]
 
     def blocks(self, part: str) -> Iterator[str]:
-        with self.path.open(encoding=self._encoding(), errors="replace", newline="") as file:
-            while block := file.read(_BLOCK):
-                yield block + (file.readline(_BLOCK) if not block.endswith("\n") else "")
+        return text_blocks(self.path, self._encoding())
 
     def _encoding(self) -> str:
         with self.path.open("rb") as file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample_files import WRITERS, write_docx, write_ods, write_odt, write_pptx, write_xlsx
 
-from ck_pro.files import ToolError, describe_file, limits, read_document, read_table
+from ck_pro.files import ToolError, describe_file, limits, read_document, read_table, search_file
 from ck_pro.files.child import in_child
+from ck_pro.files.formats.office import xlsx, xlsx_source
+from ck_pro.files.formats.office.docx_numbering import _formatted
 from ck_pro.files.unpacking import check_size
 
 pytestmark = pytest.mark.integration
@@ -220,3 +224,112 @@ def test_a_row_of_millions_of_fields_is_refused(
     monkeypatch.setattr("ck_pro.files.child.MAX_RESULT", 1000)
     with pytest.raises(ToolError, match="the result has more than"):
         in_child(lambda: "x" * 1001)
+
+
+def write_large_budget(path: Path, rows: int = 300) -> str:
+    attachments.write_budget(path)
+    lines = "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c></row>' for n in range(6, rows))
+    return rewritten(
+        path,
+        "xl/worksheets/sheet1.xml",
+        lambda data: data.replace(b"</sheetData>", lines.encode() + b"</sheetData>"),
+    )
+
+
+def test_comments_of_a_large_workbook_stand_after_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_large_budget(tmp_path / "large.xlsx")
+    small = describe_file(path)
+    (comment,) = [line for line in small.splitlines() if "comment on" in line]
+    monkeypatch.setattr(xlsx, "_LARGE", 1000)
+    assert comment in describe_file(path)
+    text = read_document(path, "Budget")
+    shown = comment.partition("': ")[2]
+    row = re.search(r"comment on [A-Z]+(\d+)", comment)[1]  # type: ignore[index]
+    before, _, _ = text.partition(f"[{shown}]\n")
+    assert re.match(rf"{row}\b", before.splitlines()[-1])
+    assert shown in search_file(path, shown.rpartition(": ")[2])
+    monkeypatch.setattr(xlsx_source, "_MAX_COMMENTS", 1)
+    assert "only the first 1 comments were read: there are more" in describe_file(path)
+
+
+def test_a_large_sheet_is_read_as_far_as_the_time_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_large_budget(tmp_path / "large.xlsx")
+    monkeypatch.setattr(xlsx, "_LARGE", 1000)
+    monkeypatch.setattr(xlsx, "_STREAM_SECONDS", -1.0)
+    line = "the rows of 'Budget' from 1 on were not read: reading a sheet ends after -1 s"
+    assert f"[{line}]" in read_document(path, "Budget")
+    assert f"not searched: {line}" in search_file(path, "no such words")
+    with pytest.raises(ToolError, match=r"were not read: .*; use pandas"):
+        read_table(path, "Budget")
+
+
+def test_tags_at_the_ends_of_pieces_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_large_budget(tmp_path / "large.xlsx")
+    with zipfile.ZipFile(path) as archive:
+        whole = vars(xlsx_source.SheetSource(archive, "xl/worksheets/sheet1.xml"))
+        for size in (7, 64, 1000):
+            monkeypatch.setattr(xlsx_source, "_PIECE", size)
+            assert vars(xlsx_source.SheetSource(archive, "xl/worksheets/sheet1.xml")) == whole
+    assert whole["hidden_rows"] == {3} and whole["last_row"] == 299 and whole["has_formulas"]
+
+
+def test_numbers_that_ask_for_gigabytes_are_cut(tmp_path: Path) -> None:
+    write_docx(tmp_path / "a.docx")
+    wide = rewritten(
+        tmp_path / "a.docx",
+        "word/document.xml",
+        lambda data: re.sub(
+            rb"<w:tcPr>", b'<w:tcPr><w:gridSpan w:val="2000000000"/>', data, count=1
+        ),
+    )
+    assert len(read_document(wide)) < 5000
+    write_odt(tmp_path / "a.odt")
+    spaces = rewritten(
+        tmp_path / "a.odt",
+        "content.xml",
+        lambda data: data.replace(b"three lamps", b'three<text:s text:c="2000000000"/>lamps'),
+    )
+    assert re.search("three {1000}lamps", read_document(spaces))
+    assert _formatted(10**10, "lowerLetter") == "10000000000"
+
+
+def test_names_with_line_ends_stay_on_one_line(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a\n[end of the file]\u202e.txt", "x")
+    assert "'a\\n[end of the file]\\u202e.txt'\t1 bytes" in read_document(str(tmp_path / "a.zip"))
+
+
+def test_a_view_that_fails_does_not_hide_the_other_tables(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "a.db")
+    db.execute("CREATE TABLE t (a)")
+    db.execute("CREATE VIEW a_broken AS SELECT * FROM gone")
+    db.execute("CREATE TABLE z (last)")
+    db.commit()
+    db.close()
+    text = read_document(str(tmp_path / "a.db"))
+    assert "['a_broken' cannot be read: no such table" in text and "\nlast\n" in text
+
+
+def test_an_error_of_a_library_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    with pytest.raises(ToolError, match=r"^[^\n]*$"):
+        describe_file(str(tmp_path / "a.parquet"))
+
+
+def test_a_chapter_that_a_book_names_often_is_read_once(tmp_path: Path) -> None:
+    attachments.write_book(tmp_path / "a.epub")
+    with zipfile.ZipFile(tmp_path / "a.epub") as archive:
+        package = next(name for name in archive.namelist() if name.endswith(".opf"))
+    spine = b"</spine>"
+    path = rewritten(
+        tmp_path / "a.epub",
+        package,
+        lambda data: data.replace(spine, re.findall(rb"<itemref[^>]*/>", data)[0] * 50_000 + spine),
+    )
+    assert ", 2 chapters" in describe_file(path)

@@ -21,6 +21,7 @@ _MAIN = "word/document.xml"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _EMBEDDED = ("word/embeddings/", "word/activeX/")
 _INSERTED, _DELETED = ("ins", "moveTo"), ("del", "moveFrom")
+_MAX_SPAN = 100
 _NOTES = ("footnotes", "endnotes")
 _BLOCKS = ("p", "tbl", "sdt", "sdtContent", "customXml", *_INSERTED, *_DELETED)
 
@@ -152,7 +153,8 @@ class _Text:
                 lines = [t.rstrip("\n") for t in self.blocks(cell)]
                 cells.append(" / ".join(line for line in lines if line))
                 span = cell.find(f"{_W}tcPr/{_W}gridSpan")
-                cells += [""] * (int(_value(span, "val") or 1) - 1 if span is not None else 0)
+                width = int(_value(span, "val") or 1) if span is not None else 1
+                cells += [""] * (min(width, _MAX_SPAN) - 1)
             state = self._row_state(row)
             if state == "omit":
                 continue

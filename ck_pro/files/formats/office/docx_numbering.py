@@ -9,6 +9,8 @@ from typing import Any
 from ...xml import OfficeZip
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_MAX_LETTERS = 780
+"""Number up to which letters are used: 30 times "z"."""
 _ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
@@ -83,7 +85,7 @@ def _numbered(properties: Any) -> tuple[str, int] | None:
 
 
 def _formatted(number: int, kind: str) -> str:
-    if kind in ("lowerLetter", "upperLetter"):
+    if kind in ("lowerLetter", "upperLetter") and 0 < number <= _MAX_LETTERS:
         letter = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
         return letter.upper() if kind == "upperLetter" else letter
     if kind in ("lowerRoman", "upperRoman") and 0 < number < 40:

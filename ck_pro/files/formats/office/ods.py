@@ -20,6 +20,7 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _MAX_COLUMNS = 16_384
 _MAX_ROWS = 200_000
+_MAX_CELLS = 5_000_000
 
 
 class Reader(Document):
@@ -83,6 +84,8 @@ class Reader(Document):
 
     def tables(self, part: str) -> list[list[Row]]:
         omit, columns = self.reading.hidden == "omit", self._hidden_columns(part)
+        if sum(len(cells) for _, cells, _ in self._rows(part)) > _MAX_CELLS:
+            raise ToolError(f"the sheet has more than {_MAX_CELLS:,} cells")
         return [
             [
                 ["" if omit and n in columns else _value(cell) for n, cell in enumerate(cells, 1)]

@@ -99,7 +99,8 @@ class Reader(Document):
         for child in element:
             name = local(child)
             if name == "s":
-                pieces.append(self._kept(" " * int(child.get(f"{_TEXT}c", "1"))))
+                count = min(int(child.get(f"{_TEXT}c", "1")), _MAX_REPEATED)
+                pieces.append(self._kept(" " * count))
             elif name in ("tab", "line-break"):
                 pieces.append(self._kept("\t" if name == "tab" else "\n"))
             elif name in ("change", "change-start", "change-end"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,10 +16,10 @@ from ...problem import ToolError, library
 from ...sheet import Formulas, cell_text, column_letter, heading, ranges, row_line
 from ...unpacking import check_office_zip
 from .xlsx_formulas import evaluate
-from .xlsx_source import SheetSource
+from .xlsx_source import SheetComments, SheetSource
 
 _LARGE = 12 << 20
-"""Unpacked bytes from which a workbook is read as a stream, without its comments."""
+"""Unpacked bytes from which a workbook is read as a stream."""
 _MAX_MERGED = 5_000_000
 """Cells in merged ranges from which a workbook is read as a stream."""
 _MAX_WIDTH = 1000
@@ -25,6 +27,8 @@ _MAX_WIDTH = 1000
 _MAX_EVALUATED = 1_000_000
 """Cells of a sheet up to which formulas are computed."""
 _EVALUATION_SECONDS = 20.0
+_STREAM_SECONDS = 25.0
+"""Seconds from which no further row of a large sheet is read."""
 _SHEETS = "xl/worksheets/sheet"
 _MAX_TABLE = 200_000
 _MAX_LISTED = 20
@@ -46,21 +50,21 @@ class Reader(Document):
         self._omits = reading.hidden == "omit"
 
     def facts(self) -> Facts:
-        facts, hidden = [f"{len(self._values.sheetnames)} sheets"], list[str]()
-        for name in self._values.sheetnames:
+        facts, hidden = [f"{len(self._formulas.sheetnames)} sheets"], list[str]()
+        for name in self._formulas.sheetnames:
             facts.append(f"{name!r} {self._size(name)}")
             hidden += self._hidden_in(name)
         hidden += [f"name {name!r} = {one.attr_text}" for name, one in self._names()]
         if self._has_macros:
             hidden.append("macros (VBA)")
         if self._large:
-            hidden.append("the workbook is large: comments are not read, formulas not computed")
+            hidden.append("the workbook is large: formulas without a stored value are not computed")
         return Facts(facts, hidden)
 
     def parts(self) -> Sequence[Part]:
         made = []
-        for name in self._values.sheetnames:
-            state = self._values[name].sheet_state
+        for name in self._formulas.sheetnames:
+            state = self._formulas[name].sheet_state
             if state == "visible" or self.reading.hidden == "mark":
                 note = "" if state == "visible" else f" ({_STATES.get(state, state)})"
                 made.append(Part(name, f"sheet {name!r}{note}"))
@@ -74,11 +78,24 @@ class Reader(Document):
         hidden_rows, hidden_columns = self._hidden_lines(sheet)
         width = min(sheet.max_column or 0, _MAX_WIDTH)
         yield heading(width, () if self._omits else hidden_columns)
+        comments = self._comments_of(part)
+        by_row = {} if comments is None else comments.by_row
+        waiting = sorted(by_row, reverse=True)
         for number, cells in self._shown_rows(part, Formulas()):
             if any(cells):
                 yield row_line(number, cells, "hidden" if number in hidden_rows else "")
-        for line in self._notes(part):
-            yield f"[{line}]\n"
+            while waiting and waiting[-1] <= number:
+                yield from (f"[{line}]\n" for line in by_row[waiting.pop()])
+        for row in reversed(waiting):
+            yield from (f"[{line}]\n" for line in by_row[row])
+        yield from (f"[{line}]\n" for line in (*self.unread, *self._notes(part)))
+
+    def _comments_of(self, part: str) -> SheetComments | None:
+        """Return the comments of a sheet of a large workbook; None for a small one."""
+        if not self._large:
+            return None
+        with zipfile.ZipFile(self.path) as archive:
+            return SheetComments(archive, self._source(part).name)
 
     def tables(self, part: str) -> list[list[Row]]:
         if not hasattr(self._formulas[part], "iter_rows"):
@@ -90,6 +107,8 @@ class Reader(Document):
             if not self._omits:
                 rows += [[""] * len(row)] * (number - 1 - len(rows))
             rows.append(row)
+        if self.unread:
+            raise ToolError(f"{self.unread[0]}; use pandas")
         return [rows]
 
     # --- cells ---
@@ -143,18 +162,10 @@ class Reader(Document):
 
     def _pairs(self, part: str) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
         """Yield the number of each row, and the value and the cell of each of its columns."""
-        sheet, values = self._formulas[part], self._values[part]
         if self._large:
-            for one in (sheet, values):
-                one.reset_dimensions()  # they may be wrong, and would cut the sheet
-            shown = values.iter_rows(min_row=1, min_col=1, values_only=True)
-            if not self._source(part).has_formulas:
-                yield from ((n, [(v, v) for v in row]) for n, row in enumerate(shown, 1))
-                return
-            cells = sheet.iter_rows(min_row=1, min_col=1)
-            for number, (row, row_cells) in enumerate(zip(shown, cells, strict=False), 1):
-                yield number, list(zip(row, row_cells, strict=False))
+            yield from self._in_time(part, self._streamed(part))
             return
+        sheet, values = self._formulas[part], self._values[part]
         by_row: dict[int, dict[int, Any]] = {}
         for (row, column), cell in sheet._cells.items():  # a stray cell may be far away
             by_row.setdefault(row, {})[column] = cell
@@ -168,6 +179,33 @@ class Reader(Document):
                 number,
                 [(getattr(v, "value", None), row_cells.get(n)) for n, v in enumerate(stored, 1)],
             )
+
+    def _streamed(self, part: str) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+        """Yield the pairs of a sheet of a large workbook."""
+        sheet = self._formulas[part]
+        sheet.reset_dimensions()  # they may be wrong, and would cut the sheet
+        if not self._source(part).has_formulas:
+            rows = sheet.iter_rows(min_row=1, min_col=1, values_only=True)
+            yield from ((n, [(v, v) for v in row]) for n, row in enumerate(rows, 1))
+            return
+        self._values[part].reset_dimensions()
+        shown = self._values[part].iter_rows(min_row=1, min_col=1, values_only=True)
+        cells = sheet.iter_rows(min_row=1, min_col=1)
+        for number, (row, row_cells) in enumerate(zip(shown, cells, strict=False), 1):
+            yield number, list(zip(row, row_cells, strict=False))
+
+    def _in_time(
+        self, part: str, rows: Iterator[tuple[int, list[tuple[Any, Any]]]]
+    ) -> Iterator[tuple[int, list[tuple[Any, Any]]]]:
+        """Yield rows until the time for a large sheet is over; note where they end."""
+        end = time.monotonic() + _STREAM_SECONDS
+        for number, pairs in rows:
+            if time.monotonic() > end:
+                reason = f"reading a sheet ends after {_STREAM_SECONDS:g} s"
+                line = f"the rows of {part!r} from {number:,} on were not read: {reason}"
+                self.unread.append(line)
+                return
+            yield number, pairs
 
     def _cell(
         self,
@@ -205,7 +243,7 @@ class Reader(Document):
 
     def _source(self, part: str) -> SheetSource:
         """Return the XML of a sheet of a large workbook."""
-        name = str(getattr(self._values[part], "_worksheet_path", "")).lstrip("/")
+        name = str(getattr(self._formulas[part], "_worksheet_path", "")).lstrip("/")
         return self._sources.get(name) or SheetSource(None, name)
 
     def _hidden_lines(self, sheet: Any) -> tuple[set[int], set[int]]:
@@ -233,12 +271,21 @@ class Reader(Document):
             yield f"sheet {name!r}: hidden columns {letters}"
         if getattr(getattr(sheet, "auto_filter", None), "ref", None):
             yield f"sheet {name!r}: a filter on {sheet.auto_filter.ref}"
+        comments = self._comments_of(name)
+        if comments is not None and comments.count:
+            lines = itertools.chain.from_iterable(comments.by_row.values())
+            yield from (f"sheet {name!r}: {line}" for line in itertools.islice(lines, _MAX_LISTED))
+            if comments.count > _MAX_LISTED:
+                yield f"sheet {name!r}: {comments.count:,} comments in all"
         yield from (f"sheet {name!r}: {line}" for line in self._notes(name))
 
     def _notes(self, part: str) -> Iterator[str]:
         sheet = self._formulas[part]
         if self._large:
             merged = self._source(part).merged
+            comments = self._comments_of(part)
+            if comments is not None and comments.cut:
+                yield comments.cut
         elif hasattr(sheet, "merged_cells"):
             yield from _comments(sheet)
             merged = [str(one) for one in sheet.merged_cells.ranges]
