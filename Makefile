@@ -17,13 +17,15 @@ DEMO_ARGS := $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 export VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint chromium chromium-test clean
+.PHONY: help setup setup-test demo test unit lint chromium chromium-test clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
 setup: $(VENV)/.stamp-run
 	@echo "setup: $(VENV) is ready"
+
+setup-test: $(VENV)/.stamp-test
 
 # With PYTHON=..., rebuild an environment that another Python created.
 ifneq ($(PYTHON),)

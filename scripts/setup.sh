@@ -41,11 +41,12 @@ install_venv_package() {
     command -v apt-get >/dev/null 2>&1 || return 1
     version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     say "installing python$version-venv (this Python has no ensurepip)"
+    # .ci/run installs other packages at the same time
+    install="apt-get install -y -q -o DPkg::Lock::Timeout=600"
     as_root apt-get update -q >/dev/null 2>&1 || true
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "python$version-venv" \
-        >/dev/null 2>&1 ||
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q python3-venv \
-            >/dev/null 2>&1
+    # shellcheck disable=SC2086 # words
+    as_root env DEBIAN_FRONTEND=noninteractive $install "python$version-venv" >/dev/null 2>&1 ||
+        as_root env DEBIAN_FRONTEND=noninteractive $install python3-venv >/dev/null 2>&1
 }
 
 has_pip() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; }
@@ -86,11 +87,15 @@ fi
 case ",$extras," in
 *,test,*)
     # loaders for tests of the exports; without their dependencies, which include torch
-    for loader in trl llamafactory "axolotl colorama addict" verl; do
-        # shellcheck disable=SC2086 # one loader may need other small packages
-        "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps $loader \
-            >>"$log" 2>&1 || say "${loader%% *} cannot be installed; its tests are skipped"
-    done
+    loaders() {
+        "$venv/bin/python" -m pip install --disable-pip-version-check --no-deps "$@" >>"$log" 2>&1
+    }
+    if ! loaders trl llamafactory axolotl colorama addict verl; then
+        for loader in trl llamafactory "axolotl colorama addict" verl; do
+            # shellcheck disable=SC2086 # one loader may need other small packages
+            loaders $loader || say "${loader%% *} cannot be installed; its tests are skipped"
+        done
+    fi
     ;;
 esac
 say "done: $venv/bin/python"
