@@ -74,7 +74,10 @@ def test_a_script_without_end_is_stopped_and_the_page_is_shown(
 
 
 @pytest.mark.parametrize("event", ["beforeunload", "pagehide", "unload"])
-def test_a_page_that_hangs_when_it_is_left_is_left(client: Client, event: str) -> None:
+def test_a_page_that_hangs_when_it_is_left_is_left(
+    client: Client, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    monkeypatch.setattr(deadline, "REQUEST_SECONDS", 12.0)
     PAGES["/bound-leaving"] = (
         f"<title>Stays</title>{BODY}<script>on{event} = () => {{ while (1); }}</script>"
     )

@@ -86,22 +86,26 @@ FLOODS = {
 
 
 @pytest.mark.browser
-def test_a_worker_that_requests_without_end_is_closed(client: Client) -> None:
+def test_a_worker_that_requests_without_end_is_closed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_limits, "MAX_REQUESTS", 300)
     fetching = f"const u = URL.createObjectURL(new Blob(['x'])); {ENDLESS}"
     PAGES["/limit-requests"] = page_of(WORKER.replace("CODE", fetching.replace("WORK", "fetch(u)")))
     tree = client.open("/limit-requests")
     if "was closed" not in tree:
         assert until(lambda: "was closed" in client.tree()["yaml"])
         tree = client.tree()["yaml"]
-    assert "/limit-requests was closed: the page made more than 3,000 requests in 10 s" in tree
+    assert "/limit-requests was closed: the page made more than 300 requests in 10 s" in tree
     assert "Second page" in client.go("/two")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("case", FLOODS)
 def test_a_worker_that_reports_without_end_blocks_no_other_session(
-    client: Client, tabs_client: Client, case: str
+    client: Client, tabs_client: Client, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
+    monkeypatch.setattr(page_limits, "MAX_REPORTS", 500)
     path = "/limit-" + case.replace(" ", "-")
     PAGES[path], PAGES["/calm"] = page_of(FLOODS[case]), CALM
     tabs_client.open("/calm")
@@ -109,7 +113,7 @@ def test_a_worker_that_reports_without_end_blocks_no_other_session(
     if "was closed" not in tree:
         assert until(lambda: "was closed" in client.tree()["yaml"])
         tree = client.tree()["yaml"]
-    assert f"{path} was closed: the page reported more than 2,000 messages and errors" in tree
+    assert f"{path} was closed: the page reported more than 500 messages and errors" in tree
     tabs_client.act("click", "button 'Press'")
     assert tabs_client.message == "clicked button 'Press'; the page changed"
     assert "Second page" in client.go("/two")
