@@ -87,8 +87,8 @@ function Bar({ route, rows, lost, help }) {
       event.preventDefault();
       document.querySelector('#main a, #main [tabindex="0"], #main button')?.focus();
     }}>Skip to the content</a>
-    <nav aria-label="Pages">${link('runs', '#/', 'Runs')}${canPost && link('compare', compareHash({}), 'Compare')}${canPost
-      && link('training', trainingHash({}), 'Training data')}</nav>
+    ${canPost && html`<nav aria-label="Pages">${link('runs', '#/', 'Runs')}${link('compare', compareHash({}), 'Compare')}${
+      link('training', trainingHash({}), 'Training data')}</nav>`}
     ${canPost && html`<${Search} route=${route} />`}
     <span class="bar-end">
       <span role="status" class="live-state">${lost ? html`<span class="mark bad">not connected</span>` : live > 0

@@ -102,7 +102,7 @@ export function Training({ rows, info, params }) {
       <p class="muted">${preview.labels ? html`With the labels in ${visible(preview.labels)}.` : 'Without labels.'}
         ${' '}An export writes these rows: <code>${commandOf(preview, sources[Number(params.source) || 0])}</code></p>
       ${about && html`<p class="muted">Tokens are estimated at 3.5 bytes each. <code>ck-pro preview --tokenizer NAME</code>
-        counts them.</p>`}
+        ${' '}counts them.</p>`}
       <div class="sums-row"><${Facts} name="Sums" facts=${[
         ['Rows', `${count(preview.rows)}${preview.partial ? ' and more' : ''}`],
         ['Tokens', about + short(preview.tokens.sum)], ['Trained', about + short(preview.trained.sum)]]} /></div>

@@ -105,6 +105,7 @@ def test_labels_are_shown_if_their_file_is_named(tmp_path: Path, page: Page) -> 
     assert "ann-b" not in file.read_text()
     page.goto(file.as_uri())
     label = page.get_by_role("region", name="Label")
+    expect(page.get_by_role("link", name="Runs")).to_have_count(0)  # there is only one
     expect(label).to_contain_text("bad")
     expect(label).to_contain_text("COMMENT </script><script>window.owned = 1")
     page.get_by_text("THOUGHT").first.click()
