@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from viewer_runs import RunWriter
 
+from ck_main.sharing import drawing
 from ck_main.sharing.animation import MAX_FRAMES, durations, gif_of, limited
 from ck_main.sharing.drawing import WIDTH, draw_frames
 from ck_main.sharing.frames import Frame, frames_of, with_answer
@@ -152,9 +153,13 @@ def test_damaged_images_are_left_out_and_none_is_an_error() -> None:
         gif_of([frame(b"no image")])
 
 
-def test_an_image_of_many_pixels_is_damaged_without_a_warning() -> None:
+def test_an_image_of_many_pixels_is_damaged_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     many = io.BytesIO()
-    Image.new("1", (12_000, 12_000)).save(many, "PNG")
+    Image.new("1", (1200, 1200)).save(many, "PNG")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1_000_000)
+    monkeypatch.setattr(drawing, "_MAX_PIXELS", 500_000)
     assert len([*draw_frames([frame(many.getvalue()), frame(image("white"))])]) == 1
 
 

@@ -40,6 +40,7 @@ def test_the_templates_of_an_agent_can_be_formatted() -> None:
     assert a.to_dict()["templates"] == {"action": "agent_action"}
 
 
+@pytest.mark.slow  # the garbage collector examines all objects of the tests
 def test_a_run_without_an_end_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
