@@ -14,6 +14,7 @@ from typing import Any
 
 from .child import in_child
 from .document import Reading
+from .kinds import Kind
 from .limits import CALL_SECONDS
 from .opening import file_at, open_part
 from .problem import ToolError, library
@@ -21,6 +22,10 @@ from .problem import ToolError, library
 _MAX_SIDE = 6000
 _INSTEAD = "read its text and tables, or give a PDF of it"
 _CAUSES = "it is damaged, or its name lacks the usual ending, such as .docx"
+_WITH_HIDDEN_SLIDES = (
+    'pdf:impress_pdf_Export:{"ExportHiddenSlides":{"type":"boolean","value":"true"}}'
+)
+"""Without them, the number of a page is not the number of a slide. It needs LibreOffice 7.4."""
 _MAX_DPI = 400
 _MAX_IMAGE = 80_000_000
 """Pixels of a picture that is read."""
@@ -47,7 +52,7 @@ def _render(path: Path, page: int, dpi: int, crop: list[float] | None, side: int
     elif kind.format == "pdf":
         picture = _page_of_pdf(path, page, dpi)
     elif kind.format.startswith("office."):
-        picture = _page_of_pdf(_as_pdf(path), page, dpi)
+        picture = _page_of_pdf(_as_pdf(path, kind), page, dpi)
     else:
         open_part(path, kind, None, Reading())
         raise ToolError(f"a file of the kind {kind.name} cannot be rendered; read its text")
@@ -98,8 +103,8 @@ def _page_of_pdf(path: Path, page: int, dpi: int) -> Any:
     return one.render(scale=scale, may_draw_forms=True).to_pil()
 
 
-def _as_pdf(path: Path) -> Path:
-    """Convert an office file by LibreOffice.
+def _as_pdf(path: Path, kind: Kind) -> Path:
+    """Convert an office file by LibreOffice; a presentation with its hidden slides.
 
     Raises:
         ToolError: it is not installed, or fails.
@@ -107,10 +112,11 @@ def _as_pdf(path: Path) -> Path:
     program = shutil.which("soffice") or shutil.which("libreoffice")
     if program is None:
         raise ToolError(f"rendering Office files needs LibreOffice, not installed; {_INSTEAD}")
+    target = _WITH_HIDDEN_SLIDES if "presentation" in kind.name else "pdf"
     folder = tempfile.mkdtemp(prefix="rendered-")
     options = ["--headless", "--norestore", f"-env:UserInstallation=file://{folder}/profile"]
     subprocess.run(
-        [program, *options, "--convert-to", "pdf", "--outdir", folder, str(path)],
+        [program, *options, "--convert-to", target, "--outdir", folder, str(path)],
         capture_output=True,
         timeout=CALL_SECONDS,
         check=False,

@@ -288,7 +288,7 @@ class TranscribeTool(FileTool):
         Args:
             path: path of the file.
             language: code such as "en"; None: find out.
-            hints: words or sentences that may be said; they help a small recogniser much.
+            hints: words or sentences that may be said, such as the ten digits; they help much.
         """
         if self.model and not self.readable():
             raise ToolError(f"{self.name}: {_NO_FOLDER.format(self.model)}")

@@ -157,6 +157,23 @@ def test_an_office_file_is_rendered_by_libreoffice_in_a_worker(tmp_path: Path) -
     assert "damaged ZIP archive" in session.final_results["output"]
 
 
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="needs LibreOffice")
+def test_a_hidden_slide_is_rendered_under_its_number(tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    pptx = pytest.importorskip("pptx")
+    deck = pptx.Presentation()
+    for hidden, colour in (("1", "FFFFFF"), ("0", "FF0000"), ("1", "0000FF")):
+        slide = deck.slides.add_slide(deck.slide_layouts[6])
+        slide._element.set("show", hidden)
+        slide.background.fill.solid()
+        slide.background.fill.fore_color.rgb = pptx.dml.color.RGBColor.from_string(colour)
+    deck.save(str(tmp_path / "deck.pptx"))
+    agent = _agent(["```python\nstop(render('deck.pptx', page=2, dpi=36))\n```"])
+    session = agent.run("Render it", workdir=str(tmp_path))
+    picture = images.open(tmp_path / session.final_results["output"])
+    assert picture.getpixel((picture.width // 2, picture.height // 2)) == (255, 0, 0)
+
+
 def test_local_sockets_of_the_renderer_reach_no_other_process(tmp_path: Path) -> None:
     path, name = str(tmp_path / "host.sock"), f"\0ck-pro-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
