@@ -97,5 +97,5 @@ def test_a_lost_node_of_a_cluster_loses_and_doubles_no_row(tmp_path: Path, lost:
 
 
 def test_browser_sessions_outlive_their_chromium() -> None:
-    report = run_script("browser_kills.py", "--kills", "4", "--callers", "2", "--seed", "3")
+    report = run_script("browser_kills.py", "--kills", "2", "--callers", "2", "--seed", "3")
     assert report["problems"] == [], report

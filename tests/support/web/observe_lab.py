@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, TypeVar
 
+from person_browser import FLAGS
 from playwright.async_api import BrowserContext, Page, async_playwright
 
 from web_server.chromium.chromium import find_chromium
@@ -87,7 +88,7 @@ class Lab:
     async def _start(self) -> None:
         self._playwright = await async_playwright().start()
         self._browser = await self._playwright.chromium.launch(
-            executable_path=find_chromium(), chromium_sandbox=os.geteuid() != 0
+            executable_path=find_chromium(), args=FLAGS, chromium_sandbox=os.geteuid() != 0
         )
         await self._new_page()
 
