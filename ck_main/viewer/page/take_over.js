@@ -44,7 +44,7 @@ function Reason({ facts }) {
   }
   if (facts.action) return html`<div class="reason"><p>This action waits for approval:</p>
     <${InertText} value=${facts.action} /></div>`;
-  return html`<p>${facts.reason} It can be resumed.</p>`;
+  return html`<p>${facts.reason} You can resume it${facts.browsers.length ? ', and act in its browser before' : ''}.</p>`;
 }
 
 /** Browsers that closed with the command. */
@@ -97,13 +97,17 @@ function HandBack({ facts, path, load, setProblem }) {
     await load();
   };
   return html`<div class="hand-back">
+    <h3>${facts.question ? 'Answer and hand back' : facts.action ? 'Decide and hand back' : 'Hand back'}</h3>
     ${facts.question && html`<label class="field"><span>Your answer</span><textarea rows="3" value=${answer}
       onInput=${(event) => { edited.current = true; setAnswer(event.target.value); }}></textarea></label>`}
     ${facts.action && html`<label class="choice"><input type="checkbox" checked=${approve}
       onChange=${(event) => setApprove(event.target.checked)} /> Approve this action, once</label>`}
-    ${command && html`<div class="command"><pre>${visible(command)}</pre><${CopyButton} text=${command} name="command" />
+    ${facts.question && !ready && html`<p class="muted" id="why-not">Write an answer first: the run waits for it.</p>`}
+    ${command && html`<p class="muted">The button starts this command; you can also copy it and start it yourself:</p>
+      <div class="command"><pre>${visible(command)}</pre><${CopyButton} text=${command} name="command" />
       </div>`}
-    <button type="button" class="primary" onClick=${press} disabled=${!command}>Hand back and resume</button></div>`;
+    <button type="button" class="primary" onClick=${press} disabled=${!command}
+      aria-describedby=${facts.question && !ready ? 'why-not' : undefined}>Hand back and resume</button></div>`;
 }
 
 /** A section for a run that stopped; nothing for other runs and in shared files. */
@@ -114,7 +118,7 @@ export function TakeOver({ run }) {
   return html`<${Section} title="Take over" tone=${facts.possible ? 'warn' : ''}><div class="take-over">
     <${Started} started=${facts.started} />
     ${facts.possible && !running && html`<${Reason} facts=${facts} />
-      ${facts.browsers.length > 0 && html`<${Remote} path=${path} browsers=${facts.browsers} acted=${load} />`}
+      ${facts.browsers.length > 0 && html`<h3>Act in the browser, if the run needs it</h3><${Remote} path=${path} browsers=${facts.browsers} acted=${load} />`}
       <${Closed} browsers=${facts.closed} />
       <${Done} facts=${facts} />
       <${HandBack} facts=${facts} path=${path} load=${load} setProblem=${setProblem} />`}

@@ -157,7 +157,8 @@ export function Remote({ path, browsers, acted }) {
     ${view && html`<section aria-label=${`Browser: ${visible(view.title)}`} key=${chosen.sid}>
       <${Bar} view=${view} act=${act} look=${look} busy=${busy} />
       <${Picture} view=${view} act=${act} busy=${busy} />
-      <p class="muted">${visible(view.title)}. Click in the picture and type, as in a browser.</p>
+      <p class="muted">${visible(view.title)}. Click in the picture and type, as in a browser. What you do is recorded,
+        without passwords, and the agent reads it.</p>
       <${Elements} view=${view} act=${act} /></section>`}
     ${problem && html`<p class="problem" role="alert">${visible(problem)}</p>`}</div>`;
 }

@@ -6,16 +6,15 @@ import itertools
 from typing import Any
 
 import pytest
+from axe import needs_axe, violations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from paths import ROOT
 from playwright.sync_api import Browser, expect
 from viewer_pages import HOSTILE, Viewer
 
 from ck_pro.local_page.app import LocalApp
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 PLACES = {
     "table": ("/", ""),
     "nothing found": ("/?q=zzzz", ""),
@@ -43,7 +42,7 @@ def open_place(viewer: Viewer, name: str) -> None:
     viewer.press(*keys)
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe is not installed (npm install)")
+@needs_axe
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")], ids=str
 )
@@ -56,9 +55,7 @@ def test_axe_finds_no_violation_and_nothing_is_wider_than_the_window(
     found: list[str] = []
     for name in PLACES:
         open_place(viewer, name)
-        viewer.page.evaluate(AXE.read_text())
-        result = viewer.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        found += [f"{name}: {v['id']}: {v['nodes'][0]['html']}" for v in result["violations"]]
+        found += [f"{name}: {one}" for one in violations(viewer.page)]
         if viewer.page.evaluate("document.documentElement.scrollWidth") > width:
             found.append(f"{name}: wider than {width} pixels")
     viewer.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from analysis_rows import row, session, step, write_rows
-from paths import ROOT
+from axe import AXE, violations
 from playwright.sync_api import Browser
 
 from ck_main.viewer.app import create_app
@@ -17,7 +17,6 @@ from ck_main.viewer.runs.sources import sources_of
 from ck_pro.local_page.app import LocalApp
 
 pytestmark = [pytest.mark.integration, pytest.mark.browser]
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
 
@@ -55,9 +54,7 @@ def test_the_report_is_inert_styled_and_linked(app: LocalApp, chromium: Browser)
     assert links.all_inner_texts() == ["All runs", "a.jsonl", "b.jsonl", "a.jsonl and b.jsonl"]
     if AXE.exists():
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+        assert violations(page) == []
     page.get_by_role("link", name="bad", exact=True).first.click()
     page.wait_for_url(re.compile("/#/run/[0-9a-f]{12}/[^/]+/1$"))
     page.goto(f"{base}/report?a=7")

@@ -124,7 +124,7 @@ export function Editor({ call, draft, edit, area, elements, insert, send, fail, 
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); press(false); }
   };
   const { guide } = call;
-  return html`<form class="editor" onKeyDown=${keys} onSubmit=${(event) => { event.preventDefault(); press(false); }}>
+  return html`<form class="editor" id="reply" onKeyDown=${keys} onSubmit=${(event) => { event.preventDefault(); press(false); }}>
     <div class="head"><h2>Your reply</h2><${ModeSwitch} draft=${draft} edit=${edit} seen=${seen} guide=${guide} /></div>
     ${draft.mode === 'text' ? html`<label class="field"><span>Whole reply, as the model writes it</span>
       <textarea class="mono" rows="14" spellcheck=${false} value=${draft.text || ''} ref=${area}

@@ -33,7 +33,8 @@ export function PagePicture({ call, elements, insert }) {
   if (problem) return html`<p class="muted">No picture: ${problem}</p>`;
   if (!picture || !/^data:image\/(?:png|jpeg|webp);base64,/.test(picture.image || '')) return null;
   const boxes = Object.entries(picture.elements || {});
-  return html`<details class="picture" open><summary>Picture of the page</summary>
+  return html`<details class="picture" open><summary>Picture of the page${boxes.length > 0
+    && html` <span class="muted">(an element writes its call when you click it)</span>`}</summary>
     <div class="frame"><img src=${picture.image} alt="The page as the agent's browser shows it" />
       ${boxes.map(([id, box]) => html`<${Box} key=${id} id=${Number(id)} box=${box} picture=${picture}
         element=${elements.get(Number(id))} functions=${call.guide.functions} insert=${insert} />`)}</div></details>`;

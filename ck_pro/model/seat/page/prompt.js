@@ -28,9 +28,14 @@ function ElementCalls({ element, functions, insert, close }) {
     <button type="button" class="quiet" onClick=${leave}>close</button></div>`;
 }
 
+/** The functions that a line of a page can write; none for parts of the page itself. */
+function functionsOf(element, functions) {
+  return element && !PARTS_OF_PAGE.has(element.role) ? functionsFor(element.role, functions) : [];
+}
+
 function PageLine({ line, functions, insert, open, setOpen, first }) {
   const element = elementOf(line);
-  const fitting = element && !PARTS_OF_PAGE.has(element.role) ? functionsFor(element.role, functions) : [];
+  const fitting = functionsOf(element, functions);
   if (!fitting.length) return html`<div class="line">${visible(line) || ' '}</div>`;
   const call = callOf(fitting[0], element.id);
   const isOpen = open === element.id;
@@ -57,10 +62,7 @@ export function PageText({ text, functions, insert }) {
   const [open, setOpen] = useState(null);
   const area = useRef(null);
   const lines = text.split('\n');
-  const first = lines.findIndex((line) => {
-    const one = elementOf(line);
-    return one && functionsFor(one.role, functions).length;
-  });
+  const first = lines.findIndex((line) => functionsOf(elementOf(line), functions).length > 0);
   const press = (event) => {
     if (!event.target.classList.contains('element')) return;
     const step = { ArrowDown: 1, ArrowUp: -1, Home: -1e6, End: 1e6 }[event.key];

@@ -9,6 +9,7 @@ import { PagePicture } from './picture.js';
 import { Prompt } from './prompt.js';
 import { Refused, dropDraft, follow, get, keepDraft, keptDraft, post } from './queue.js';
 
+const ENDED = 'The command has ended or was stopped.';
 const STAY = 4000; // milliseconds to wait for the next prompt of the same run, while other runs wait
 
 function age(since, now) {
@@ -26,7 +27,7 @@ function useClock() {
   return now;
 }
 
-function Queue({ queue, current, open, say }) {
+function Queue({ queue, current, open, say, lost }) {
   const { waiting, handed } = queue;
   const now = useClock();
   return html`<nav class="queue" aria-label="Waiting agents">
@@ -37,8 +38,8 @@ function Queue({ queue, current, open, say }) {
       <span class="muted">${one.phase ? `${one.phase}, ` : ''}step ${one.step}, waits ${age(one.since, now)}${
       one.written ? ', draft' : ''}</span>
       <span class="task">${visible(one.task.slice(0, 120))}</span></button></li>`)}</ol>
-    ${!waiting.length && html`<p class="muted">No agent waits. The next prompt appears here.</p>`}
-    <${Handed} handed=${handed} say=${say} /></nav>`;
+    ${!waiting.length && !lost && html`<p class="muted">No agent waits. The next prompt appears here.</p>`}
+    ${!lost && html`<${Handed} handed=${handed} say=${say} />`}</nav>`;
 }
 
 /** The queue, as the server reports it, and whether the server is there. */
@@ -47,7 +48,7 @@ function useQueue() {
   const [lost, setLost] = useState('');
   useEffect(() => follow((found) => { setQueue(found); setLost(''); }, (error) => {
     setLost(error instanceof Refused ? error.message
-      : 'The command has ended or was stopped. Your text stays here until you close this page.');
+      : ENDED);
   }), []);
   return [queue, lost];
 }
@@ -167,6 +168,10 @@ function Work({ state, lost, say }) {
     ${call.notice && !ended && html`<p class="notice warn" role="alert">${visible(call.notice)}</p>`}
     ${ended && html`<p class="notice warn" role="alert">This call waits no longer: it has its reply, or its run ended.
       <button type="button" onClick=${() => { dropDraft(call); close(); }}>Discard the text</button></p>`}
+    <a class="to-reply" href="#reply" onClick=${(event) => {
+    event.preventDefault();
+    area.current?.focus();
+  }}>To the reply ↓</a>
     <div class="columns"><div class="left">
       <${PagePicture} call=${call} elements=${elements} insert=${insert} />
       <${Prompt} call=${call} insert=${insert} /></div>
@@ -203,9 +208,13 @@ function App() {
   return html`<header class="bar"><h1>Be the model</h1>
       <span class="muted">${queue.answered} answered</span>
       <span class="muted keys"><kbd>Alt</kbd> <kbd>↓</kbd> next agent</span><${ThemeSwitch} /></header>
-    ${lost && html`<p class="notice bad" role="alert">${visible(lost)}</p>`}
+    ${lost && html`<p class="notice bad" role="alert">${visible(lost)} ${call && draft
+    ? 'Your text stays here until you close this page.' : 'You can close this page.'}</p>`}
+    ${!queue.answered && !lost && html`<section class="introduction" aria-label="What to do"><p>Agents wait for the replies of their model, and you write
+      them. Read the prompt, write a thought and the next code, look at the dry run, send. Elements of a page and
+      functions write their calls when you click them.</p></section>`}
     <p class="hidden-text" role="status">${said}</p>
-    <div class="seat"><${Queue} queue=${queue} current=${current} open=${open} say=${say} />
+    <div class="seat"><${Queue} queue=${queue} current=${current} open=${open} say=${say} lost=${lost} />
       ${call && draft ? html`<${Work} state=${state} lost=${lost} say=${say} />`
     : html`<main class="empty"><p class="muted">${lost ? '' : 'Waiting for a prompt.'}</p></main>`}</div>`;
 }
