@@ -91,15 +91,24 @@ function Picture({ view, act, busy }) {
     <img src=${`data:image/jpeg;base64,${view.image}`} alt="" draggable="false" /></div>`;
 }
 
-function Elements({ view, act }) {
+/** Type without the picture: on a phone, or with a screen reader. */
+function TypeForm({ act }) {
   const [text, setText] = useState('');
+  const send = (event) => {
+    event.preventDefault();
+    if (text) act(`type_text ${text}`);
+    setText('');
+  };
+  return html`<form class="type" onSubmit=${send}>
+    <input value=${text} aria-label="Text to type" placeholder="text for the focused field" autocomplete="off"
+      onInput=${(event) => setText(event.target.value)} /><button>Type</button>
+    <button type="button" onClick=${() => act('press Tab')}>Tab</button>
+    <button type="button" onClick=${() => act('press Enter')}>Enter</button></form>`;
+}
+
+function Elements({ view, act }) {
   const found = clickable(view.text);
   return html`<details class="elements"><summary>Elements (${found.length})</summary>
-    <form class="type" onSubmit=${(event) => { event.preventDefault(); act(`type_text ${text}`); setText(''); }}>
-      <input value=${text} aria-label="Text to type" placeholder="text for the focused field" autocomplete="off"
-        onInput=${(event) => setText(event.target.value)} /><button>Type</button>
-      <button type="button" onClick=${() => act('press Tab')}>Tab</button>
-      <button type="button" onClick=${() => act('press Enter')}>Enter</button></form>
     <ul>${found.map((one) => html`<li key=${one.id}><button type="button" class="quiet mono"
       onClick=${() => act(`click [${one.id}]`)}>${visible(one.label)}</button></li>`)}</ul>
     <details><summary>Page as the agent reads it</summary><${InertText} value=${view.text} lines=${60} /></details>
@@ -115,6 +124,7 @@ function Bar({ view, act, look, busy }) {
     <input type="text" value=${url} aria-label="Address" onInput=${(event) => setUrl(event.target.value)} />
     <button>Go</button>${button('scroll up', 'Scroll up')}${button('scroll down', 'Scroll down')}
     <button type="button" onClick=${look}>Refresh</button>
+    <strong class="title">${visible(view.title)}</strong>
     <span class="muted" role="status">${busy ? 'working' : ''}</span></form>`;
 }
 
@@ -156,9 +166,10 @@ export function Remote({ path, browsers, acted }) {
       Look at the browser of ${visible(chosen.path)}</button></p>`}
     ${view && html`<section aria-label=${`Browser: ${visible(view.title)}`} key=${chosen.sid}>
       <${Bar} view=${view} act=${act} look=${look} busy=${busy} />
+      <p class="muted">Click in the picture and type, as in a browser. What you do is recorded, without passwords, and
+        the agent reads it.</p>
       <${Picture} view=${view} act=${act} busy=${busy} />
-      <p class="muted">${visible(view.title)}. Click in the picture and type, as in a browser. What you do is recorded,
-        without passwords, and the agent reads it.</p>
+      <${TypeForm} act=${act} />
       <${Elements} view=${view} act=${act} /></section>`}
     ${problem && html`<p class="problem" role="alert">${visible(problem)}</p>`}</div>`;
 }

@@ -11,6 +11,7 @@ const LABELS = {
   warning: 'Note', error: 'Nothing runs. The model would read', refused: 'Not a reply yet',
 };
 const CHECK_AFTER = 400;
+const FEW_FUNCTIONS = 8; // so many are listed at once
 
 /** The parts of a draft that make the reply. */
 export function partsOf(draft) {
@@ -42,7 +43,7 @@ function Functions({ functions, insert }) {
   const shown = functions.filter((one) => one.name.toLowerCase().includes(wanted)
     || one.help.toLowerCase().includes(wanted));
   if (!functions.length) return null;
-  return html`<details class="functions"><summary>Functions (${functions.length})</summary>
+  return html`<details class="functions" open=${functions.length <= FEW_FUNCTIONS}><summary>Functions (${functions.length})</summary>
     <input type="search" aria-label="Filter functions" placeholder="filter" value=${filter}
       onInput=${(event) => setFilter(event.target.value)} />
     <ul>${shown.map((one) => html`<li key=${one.name}><button type="button" class="quiet mono"
