@@ -44,7 +44,6 @@ class Browser:
 def asking_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run with two browsers, whose second agent asks a question."""
     monkeypatch.setattr(take_over, "PersonControl", Browser)
-    monkeypatch.delenv("CK_CHROMIUM", raising=False)  # other tests of commands need no browser
     folder = tmp_path / "runs" / "both"
     run = RunWriter(folder, "both")
     run.append(EventKind.STEP, {}, i=0)
