@@ -8,6 +8,7 @@ if __name__ == "__main__":
     quit_on_interrupt()
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -119,6 +120,8 @@ def cli(
     **options: Any,
 ) -> ExitCode:
     """Show scores with confidence intervals, endings and costs of A; compare it with B by task."""
+    if not math.isfinite(options["good_score"]):
+        raise click.UsageError(f"--good-score: {options['good_score']} is not a score")
     runs = without_label_files(inputs, _report_label_file)
     if len(runs) > 2:
         raise click.UsageError(f"{len(runs)} inputs: analyze compares two; name A, or A and B")

@@ -162,3 +162,11 @@ def test_a_score_may_have_another_place(tmp_path: Path, capsys: pytest.CaptureFi
     assert analyze.main([str(source), *options]) == 0
     overall = json.loads(capsys.readouterr().out)["a"]["overall"]
     assert overall["right"] == 1 and overall["interval"]["value"] == pytest.approx(0.55)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_the_lowest_right_score_is_a_number(
+    outputs: tuple[str, str], capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    assert analyze.main([outputs[0], "--good-score", value]) == ExitCode.USAGE
+    assert f"--good-score: {value} is not a score" in capsys.readouterr().err
