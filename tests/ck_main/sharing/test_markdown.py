@@ -65,11 +65,12 @@ def test_the_summary_has_task_answer_score_costs_and_a_line_per_step(tmp_path: P
 def test_the_beginning_of_a_secret_at_the_end_of_a_short_text_is_masked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: int
 ) -> None:
-    monkeypatch.setenv("SITE_PASSWORD", "hunter2-PASS")
     run = RunWriter(tmp_path / "cut", "cut")
     run.step(0, thought="x" * (TITLE_CHARS - shown) + "hunter2-PASS")
     run.finish()
-    assert ("hunt" in summary_of(reader_of(tmp_path / "cut"))) is False
+    monkeypatch.setenv("SITE_PASSWORD", "hunter2-PASS")  # unknown to the run, which masks its own
+    text = summary_of(reader_of(tmp_path / "cut"))
+    assert "xxx" in text and "hunt" not in text
 
 
 def test_hostile_texts_become_no_html_no_link_and_no_image(tmp_path: Path) -> None:
