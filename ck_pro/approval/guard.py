@@ -150,7 +150,8 @@ def require_approval(approver: Approver, action: Action) -> None:
     """
     action = _without_secret(action)
     decision = _review(approver, action)
-    line = describe(approver.shown(action) if isinstance(approver, MaskingApprover) else action)
+    shown = getattr(approver, "shown", None)
+    line = describe(action if shown is None else shown(action))
     line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
     stated = f"{line}: {decision.reason}" if decision.reason else line
     if decision.verdict == "reject":

@@ -43,6 +43,7 @@ class CodeRunner:
             self.plain_values()
         try:
             result = self._execute(code, remaining)
+            run.questions.settle(run.check)
         finally:
             run.end_children()
         if result.error is not None:

@@ -38,6 +38,7 @@ from ck_pro.executor.calls.descriptions import with_declared_names
 from ck_pro.files.kinds import is_document
 from ck_pro.journal.masking import MASK
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
+from ck_pro.run.questions import pending_question
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status
@@ -273,8 +274,11 @@ class ExposedFunctions:
             arguments = {k: jsonable(v) for k, v in bound.arguments.items()}
             if not acts:  # else `Run.act` checks
                 self._run.check()
+            if terminal:  # a stop that a review in another thread decides comes first
+                self._run.questions.settle(self._run.check)
             try:
-                result = replay_or_execute(arguments, bound)
+                with self._run.questions.of_call():
+                    result = replay_or_execute(arguments, bound)
             except AwaitingHuman:
                 self._run.stopped_for_user = True
                 raise
@@ -303,8 +307,9 @@ class ExposedFunctions:
         call = RecordedCall(_NOT_RECORDED, exposed.name, arguments)
         if not _acts(exposed):
             review = ToolCall(name=exposed.name, arguments=arguments)
-            with self._run.asking():
+            with self._run.asking(), pending_question():
                 require_approval(self._run.approver, review)
+            self.require_current(exposed.name)
             self._record_start(call)
         return call
 
@@ -330,6 +335,18 @@ class ExposedFunctions:
         self._record_start(call, pictured)
         observation: Observation = self._execute(call, lambda: environment.execute(action))
         return observation
+
+    def require_current(self, name: str) -> None:
+        """Return if the step of this call has not ended during the review, which may take long.
+
+        Raises:
+            ToolError: it has ended.
+            Cancelled, LimitReached: the run must stop.
+        """
+        self._run.check()
+        call = current_call()
+        if call is not None and call.is_set():
+            raise ToolError(f"{name} was not called: its step had ended before the approval")
 
     def _execute(self, call: RecordedCall, function: Callable[[], Any]) -> Any:
         """Execute a call and record its end."""

@@ -49,6 +49,7 @@ from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import Kept
 from ck_pro.run.model_calls import ModelCaller
+from ck_pro.run.questions import Questions, pending_question
 from ck_pro.run.resume import prepare_answers
 from ck_pro.run.tree import EventSink, RunTree
 from ck_pro.run.user_replies import Approvals, UserReplies, prepare_approvals
@@ -159,6 +160,8 @@ class Run:
         """Whether the last turn has ended and the next one may start."""
         self.turn_text = ""
         """The message of the user that starts the next turn."""
+        self.questions = Questions()
+        """What the calls of the step in progress ask the user."""
         self.stopped_for_user = False
         """Whether a call stopped this run for the user; its other sub-agents stop, too."""
         self.executions = 0
@@ -276,6 +279,7 @@ class Run:
         """Set the limits and the display of the next turn; the arguments are those of `Run`."""
         self._set_limits(budget, cancel)
         self._tree.on_event = on_event or self._tree.on_event
+        self.questions = Questions()
         self.stopped_for_user = False
 
     def start(self) -> None:
@@ -394,12 +398,12 @@ class Run:
             raise EnvironmentFailure(f"this run has no environment for '{action.kind}' actions")
         self.check()
         if needs_review(self.approver, action):
-            with self.asking():
+            with self.asking(), pending_question():
                 reviewed = review(self.approver, self.environment, action)
             if isinstance(reviewed, ErrorObservation):
                 return reviewed
             action = reviewed
-            self.check()  # the review may have taken long
+            self.functions.require_current(getattr(action, "name", action.kind))
         observation = self.functions.act(self.environment, action)
         if isinstance(observation, ComputerObservation):
             pictures.record_screen(self, action, observation)
@@ -436,8 +440,10 @@ class Run:
         answer = self.replies.take_answer(question)
         if answer is not None or self.person is None:
             return answer
-        with self.asking(), waiting_for_user():
-            return self.person.answer(question)
+        with pending_question() as pending, self.asking(), waiting_for_user():
+            answer = self.person.answer(question)
+            pending.is_open = answer is None  # the caller stops for the user
+        return answer
 
     def asking(self) -> AbstractContextManager[None]:
         """Assign the questions that this thread asks the user to this run."""

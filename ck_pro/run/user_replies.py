@@ -133,6 +133,11 @@ class ApprovedOnce:
             return Decision(reason="the user approved it", acknowledge=True)
         return self._approver.review(action)
 
+    def shown(self, action: Action) -> Action:
+        """Return the action as messages show it; see `MaskingApprover.shown`."""
+        shown = getattr(self._approver, "shown", None)
+        return action if shown is None else shown(action)
+
 
 def same_action(recorded: Mapping[str, Any], action: Mapping[str, Any]) -> bool:
     """Whether an action is the recorded one: the same call, target, page and arguments.
