@@ -24,6 +24,7 @@ from ck_pro.journal import Journal, read_events
 from ck_pro.model import Usage
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.session import AgentSession, sessions_from_events
+from ck_pro.session.session import damaged_event
 from ck_pro.tools.human import Answer, Answers
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def read_interrupted_run(
 
     Returns:
         The main session with all others, or None without a session; and the usage.
+
+    Raises:
+        JournalError: an event lacks a key, or has a value of a wrong type.
     """
     kept = list(events)
     sessions = sessions_from_events(kept)
@@ -60,11 +64,14 @@ def read_interrupted_run(
     answers: list[GivenAnswer] = []
     approvals: list[GivenApproval] = []
     for event in kept:
-        interrupted[event["sid"]].apply(event)
-        _update_answers(event, answers)
-        _update_approvals(event, approvals)
-        _add_usage(event, usage)
-        stretch = _add_time(event, usage, stretch)
+        try:
+            interrupted[event["sid"]].apply(event)
+            _update_answers(event, answers)
+            _update_approvals(event, approvals)
+            _add_usage(event, usage)
+            stretch = _add_time(event, usage, stretch)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as e:
+            raise damaged_event(event, e) from e
     usage.seconds += stretch[1] - stretch[0]
     for one in interrupted.values():
         one.sessions = interrupted

@@ -485,14 +485,34 @@ def sessions_from_events(
     Args:
         events: events of one journal, in order.
         new: creates an empty session from an id; default `AgentSession`.
+
+    Raises:
+        JournalError: an event lacks a key, or has a value of a wrong type.
     """
     sessions: dict[str, AgentSession] = {}
     for event in events:
-        sid = event["sid"]
-        if sid not in sessions:
-            sessions[sid] = AgentSession(id=sid) if new is None else new(sid)
-            parent = sessions.get(event.get("parent") or "")
-            if parent is not None:
-                parent.children[sid] = sessions[sid]
-        sessions[sid].apply(event)
+        try:
+            _apply(event, sessions, new)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as e:
+            raise damaged_event(event, e) from e
     return sessions
+
+
+def damaged_event(event: Any, error: Exception) -> JournalError:
+    """Return the error for an event that cannot be read."""
+    kind = event.get("kind") if isinstance(event, Mapping) else event
+    return JournalError(f"a damaged event, {kind!r:.40}: {type(error).__name__}: {error}")
+
+
+def _apply(
+    event: JournalEvent,
+    sessions: dict[str, AgentSession],
+    new: Callable[[str], AgentSession] | None,
+) -> None:
+    sid = event["sid"]
+    if sid not in sessions:
+        sessions[sid] = AgentSession(id=sid) if new is None else new(sid)
+        parent = sessions.get(event.get("parent") or "")
+        if parent is not None:
+            parent.children[sid] = sessions[sid]
+    sessions[sid].apply(event)
