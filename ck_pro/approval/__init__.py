@@ -1,7 +1,7 @@
 """Approval of actions: approvers decide, and the `Guard` enforces their decisions.
 
 May import: the rooms above `approval` in `ck_pro`.
-Other rooms use the names below.
+Other rooms use the names below, and those of `approval.questions`.
 """
 
 from ck_pro.approval.approvers import (

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ck_pro.approval import ActionRejected, require_approval
+from ck_pro.approval.questions import pending_question
 from ck_pro.arguments import ArgumentCheck, call_signature, signature_text
 from ck_pro.environment import Environment
 from ck_pro.events import (
@@ -38,7 +39,6 @@ from ck_pro.executor.calls.descriptions import with_declared_names
 from ck_pro.files.kinds import is_document
 from ck_pro.journal.masking import MASK
 from ck_pro.run.interrupted import InterruptedSession, RecordedCall, call_key
-from ck_pro.run.questions import pending_question
 from ck_pro.run.results import AgentResult, call_outcome, jsonable
 from ck_pro.run.sampling import SelectedResult
 from ck_pro.session import AgentSession, Status

@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 
 from ck_pro.agent_settings import AgentSettings
 from ck_pro.approval import Approver, AutoApprover, MaskingApprover, needs_review, review
+from ck_pro.approval.questions import Questions, pending_question
 from ck_pro.config import iter_nested
 from ck_pro.environment import Environment
 from ck_pro.events import Action, ComputerObservation, ErrorObservation, EventKind, Observation
@@ -49,7 +50,6 @@ from ck_pro.run.history import History
 from ck_pro.run.interrupted import InterruptedSession
 from ck_pro.run.kept import Kept
 from ck_pro.run.model_calls import ModelCaller
-from ck_pro.run.questions import Questions, pending_question
 from ck_pro.run.resume import prepare_answers
 from ck_pro.run.tree import EventSink, RunTree
 from ck_pro.run.user_replies import Approvals, UserReplies, prepare_approvals

@@ -251,7 +251,7 @@ def test_a_campaign_whose_replies_carry_plans(
     [
         (["--resume", "none"], "no run found"),
         (["--resume", "empty"], "does not name the task"),
-        (["--resume", "odd"], "odd: not a ck-pro journal: KeyError"),
+        (["--resume", "odd"], "odd: a damaged event, 'session': KeyError"),
         (["--resume", "."], "with its events.jsonl, such as empty"),
         (["--resume", "none", "-t", "x"], "omit --input and --task"),
         (["--answer", "x"], "--answer needs --resume"),

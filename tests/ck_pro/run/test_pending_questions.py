@@ -12,10 +12,10 @@ from agent_trees import code
 
 from ck_pro import Journal, MultiStepAgent, StopTool
 from ck_pro.approval import Decision
+from ck_pro.approval.questions import Questions
 from ck_pro.events import Action
 from ck_pro.journal import read_events
 from ck_pro.run.exposed_functions import ExposedFunctions
-from ck_pro.run.questions import Questions
 from ck_pro.session import Status, StopReason
 from ck_pro.testing import ScriptedLLM
 from ck_pro.tools.human import AskHumanTool
