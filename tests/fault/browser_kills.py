@@ -39,7 +39,7 @@ PATIENCE = 200.0
 """Seconds for one answer; only a hang takes so long."""
 ITEMS = ("link", "button", "textbox", "combobox")
 MAX_PAGES = 5
-PAGES["/form"] = """<title>Form</title><input aria-label=Name><select aria-label=Which>
+PAGES["/kept-form"] = """<title>Form</title><input aria-label=Name><select aria-label=Which>
     <option>a<option>b</select><button onclick="document.title = 'Done'">Go</button>
     <a href=/two target=_blank>New</a><a href=/two>Same</a>"""
 
@@ -97,7 +97,7 @@ class Caller:
 
     def _work(self, tabs: bool) -> None:
         """Open a page, or act on the current page."""
-        path = self._random.choice(("/form", "/two", "/"))
+        path = self._random.choice(("/kept-form", "/two", "/"))
         if not self._pages or (len(self._pages) < MAX_PAGES and self._random.random() < 0.15):
             opened = self._ask("openPage", url=self._site + path)
             if opened is not None:

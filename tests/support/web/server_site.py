@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import http.server
 import json
+import sys
 import threading
 import time
 import urllib.parse
 from collections.abc import Callable
+from typing import TypeVar
 
-PAGES: dict[str, str] = {
+T = TypeVar("T")
+
+
+class ByPath(dict[str, T]):
+    """What the site has by path. A path belongs to the file that set it first.
+
+    All files use one site: a file that changed a page of another one would fail its tests, but
+    only if both run in the same process, in this order.
+
+    Raises:
+        ValueError: another file has set the path.
+    """
+
+    def __init__(self, given: dict[str, T]) -> None:
+        super().__init__(given)
+        self._owners = dict.fromkeys(given, __file__)
+
+    def __setitem__(self, path: str, value: T) -> None:
+        file = sys._getframe(1).f_code.co_filename
+        owner = self._owners.setdefault(path, file)
+        if owner != file:
+            raise ValueError(f"{path} belongs to {owner}: choose another path")
+        super().__setitem__(path, value)
+
+
+_PAGES = {
     "/": """<title>Home</title><h1>Home</h1>
         <a href="/two">To two</a> <a href="/two" target="_blank">Blank two</a>
         <a href="/missing">Broken</a> <a href="/file">Get file</a>
@@ -104,18 +131,16 @@ PAGES: dict[str, str] = {
 }
 
 
+PAGES = ByPath(_PAGES)
+
 PICTURE = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'></svg>"
 
-CALLBACKS: dict[str, Callable[[], object]] = {}
+CALLBACKS = ByPath[Callable[[], object]]({})
 """Callbacks that run before the response, by path."""
 
-ANSWERS: dict[str, tuple[str, bytes, dict[str, str]]] = {
-    "/sandboxed": (
-        "text/html",
-        b"<title>Boxed</title><p>no scripts</p><a href=/two>To two</a>",
-        {"Content_Security_Policy": "default-src 'none'; sandbox"},
-    ),
-}
+_BOXED = b"<title>Boxed</title><p>no scripts</p><a href=/two>To two</a>"
+_HEADERS = {"Content_Security_Policy": "default-src 'none'; sandbox"}
+ANSWERS = ByPath({"/sandboxed": ("text/html", _BOXED, _HEADERS)})
 """Responses other than HTML, or with headers: type, body, headers (`_` stands for `-`)."""
 
 

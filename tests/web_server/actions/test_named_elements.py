@@ -49,8 +49,8 @@ def test_elements_out_of_view_and_in_frames_are_found_by_a_part_of_their_name(
 
 @pytest.mark.browser
 def test_a_field_without_a_name_is_found_by_the_text_beside_it(client: Client) -> None:
-    PAGES["/beside"] = "<title>Beside</title><p>Owner: <input></p><p>Cc: <input></p>"
-    client.open("/beside")
+    PAGES["/named-beside"] = "<title>Beside</title><p>Owner: <input></p><p>Cc: <input></p>"
+    client.open("/named-beside")
     assert "value: ada focused: true near: Owner" in client.act(
         "type", targetId="'owner'", actionValue="ada"
     )

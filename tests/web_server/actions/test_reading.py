@@ -72,8 +72,10 @@ def test_fields_boxes_and_code_are_read_as_they_are(client: Client) -> None:
 
 @pytest.mark.browser
 def test_a_page_of_several_parts_is_read_whole_and_says_so(client: Client) -> None:
-    PAGES["/parts"] = "<title>P</title>" + "".join(f"<p>par {i} {'x' * 90}" for i in range(400))
-    client.open("/parts")
+    PAGES["/read-parts"] = "<title>P</title>" + "".join(
+        f"<p>par {i} {'x' * 90}" for i in range(400)
+    )
+    client.open("/read-parts")
     client.act("read", actionValue="all")
     head, _, whole = client.message.partition("\n\n")
     total = int(re.fullmatch(r"Parts 1 to (\d) of \1", head)[1])  # type: ignore[index]
@@ -84,8 +86,8 @@ def test_a_page_of_several_parts_is_read_whole_and_says_so(client: Client) -> No
         assert head == f"Part {number} of {total}"
         parts.append(part)
     assert "".join(parts) == whole and "par 399 " in whole
-    PAGES["/parts"] = "<title>P</title>" + f"<p>{'long ' * 40}</p>" * 1700
-    client.open("/parts")
+    PAGES["/read-parts"] = "<title>P</title>" + f"<p>{'long ' * 40}</p>" * 1700
+    client.open("/read-parts")
     client.act("read", actionValue="all")
     assert re.match(r"Parts 1 to 25 of 4\d \(for more: part 26 and so on\)\n\n", client.message)
 

@@ -136,7 +136,7 @@ def test_a_failed_navigation_is_reported_although_a_document_came_just_before(
 ) -> None:
     monkeypatch.setattr(page, "NAVIGATION_SECONDS", 1.0)
     requested = threading.Event()
-    monkeypatch.setitem(CALLBACKS, "/bound-later", requested.set)
+    CALLBACKS["/bound-later"] = requested.set
     PAGES["/bound-later"] = f"<title>Later</title>{BODY}"
     PAGES["/bound-moves"] = (
         "<title>Moves</title><button>Press</button>"

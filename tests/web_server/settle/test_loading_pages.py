@@ -112,10 +112,12 @@ def test_a_page_with_content_is_not_blank(client: Client) -> None:
 
 
 def test_a_restless_page_is_reported_once(client: Client) -> None:
-    PAGES["/moving"] = """<title>Moving</title><button>Press</button><p id=box>moves</p><script>
+    PAGES[
+        "/loading-moving"
+    ] = """<title>Moving</title><button>Press</button><p id=box>moves</p><script>
         (function move() { box.animate([{ transform: 'none' }, { transform: 'translateX(9px)' }],
         500).onfinish = move })()</script>"""
-    client.open("/moving")
+    client.open("/loading-moving")
     events = list(client.view["events"])
     for _ in range(2):
         client.act("click", "button 'Press'")
