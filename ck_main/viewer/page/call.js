@@ -122,6 +122,7 @@ export function CallView({ run, sid, step, number }) {
     ${before && html`<a href=${runHash(run.key, before.sid, before.step, before.n)}>previous</a>`}`;
   return html`<div class="model-call">
     <${Facts} name="Model call" facts=${[
+      ['Model', visible(call.model || '')], ['Handed over to', call.target && visible(call.target)],
       ['Prompt', usage.prompt > 0 && `${count(usage.prompt)} tokens`],
       ['Cached', usage.prompt > 0 && isNumber(usage.cached) && percent(usage.cached / usage.prompt)],
       ['Reply', usage.completion > 0 && `${count(usage.completion)} tokens`],

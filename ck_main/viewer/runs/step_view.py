@@ -302,6 +302,7 @@ def model_call_json(event: Mapping[str, Any], n: int) -> dict[str, Any]:
         "n": n,
         "phase": event.get("phase"),
         "model": data.get("model"),
+        "target": data.get("target"),
         "usage": usage_in(data),
         "estimated": bool(mapping_of(data.get("usage")).get("estimated")),
         "money": number_of(data.get("cost")),
