@@ -10,6 +10,7 @@ function useFacts(run) {
   const [problem, setProblem] = useState('');
   const path = `/api/take_over/${run.key}`;
   const load = async () => {
+    if (!canPost || !run.journal) return;
     invalidate(path);
     try {
       setFacts(await getJson(path));
@@ -17,7 +18,7 @@ function useFacts(run) {
       setProblem(error.message);
     }
   };
-  useEffect(() => { load(); }, [run.key, run.live, run.status]);
+  useEffect(() => { load(); }, [run.key, run.live, run.status, run.journal]);
   const running = facts && facts.started && facts.started.code === null;
   useEffect(() => {
     if (!running) return undefined;
