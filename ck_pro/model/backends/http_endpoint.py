@@ -141,7 +141,7 @@ class HttpBackend(Backend):
             raise Transient(
                 f"{self.target}: no connection within {connect_seconds:.3g} s"
             ) from None
-        except requests.exceptions.Timeout:
+        except (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError):
             raise request.timed_out(self.target) from None
         except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError, OSError) as e:
             if isinstance(e, ValueError):  # malformed URL, header or proxy: a retry cannot help

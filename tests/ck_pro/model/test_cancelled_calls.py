@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from ck_main.runner import service_checks as checks
 from ck_main.runner.attempt import Assignment, Attempt
@@ -18,6 +19,7 @@ from ck_main.tasks.dataset import Task
 from ck_pro import MultiStepAgent
 from ck_pro.exceptions import Cancelled, LimitReached, ModelTimeout, ModelUnavailable
 from ck_pro.model import LLM, Budget, CallContext
+from ck_pro.model.backends import http_endpoint
 from ck_pro.session import StopReason
 
 pytestmark = pytest.mark.integration
@@ -141,6 +143,17 @@ def test_a_timeout_reports_its_limit_and_closes_the_connection(
     message = str(raised.value)
     assert "no complete reply within 0.4 s (`request_timeout`); gave up after 1 attempt" in message
     assert "raise `request_timeout`" in message and "check that the service is up" not in message
+
+
+def test_a_body_whose_read_times_out_first_is_a_timeout_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(response: Any) -> Iterator[bytes]:
+        raise urllib3.exceptions.ReadTimeoutError(response.raw, None, "Read timed out.")
+
+    monkeypatch.setattr(http_endpoint, "chunks", late)
+    with SlowServer(answered=1) as server, pytest.raises(ModelTimeout):
+        LLM(call_target=server.url, call_kwargs={"model": "m"}, max_retry_seconds=0.1)(HELLO)
 
 
 @pytest.mark.parametrize("answered", [0, 1])
