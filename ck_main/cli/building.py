@@ -18,7 +18,7 @@ from ck_main.runner.run_options import RunOptions
 from ck_main.runner.service_checks import probe_services
 from ck_main.scoring.scoring import Scoring
 from ck_pro.agent import MultiStepAgent
-from ck_pro.config import KwargsInitializable, iter_nested
+from ck_pro.config import KwargsInitializable, expand_texts, iter_nested
 from ck_pro.exceptions import ConfigError
 from ck_pro.language import ComputerUseLanguage, language_named
 from ck_pro.model import LLM
@@ -61,7 +61,7 @@ def build_agent(
     Raises:
         ConfigError: a file, a name or a value is invalid; the message says where.
     """
-    given = load_settings(config)
+    given = expand_texts(kind(), load_settings(config))
     settings = merge_settings(profile_settings(profile, kind()) if profile else {}, given)
     agent = _build(kind, settings, given, lambda names: f"config {config}{_line(config, names)}: ")
     if model is not None:
@@ -71,7 +71,7 @@ def build_agent(
     built = settings
     settings = for_every_agent(agent, settings, planning=planning, language=language)
     for text in updates:
-        update = parse_update(text)
+        update = expand_texts(agent, parse_update(text))
         settings = merge_settings(settings, update)
         source = f"--updates {shlex.quote(text)}: "
         agent = _build(kind, settings, update, lambda names, source=source: source)  # type: ignore[misc]

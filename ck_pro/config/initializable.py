@@ -211,6 +211,28 @@ def iter_nested(
     return found
 
 
+def expand_texts(part: KwargsInitializable, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with each text for a nested object as the setting that it stands for.
+
+    `{"web_env": "http://host"}` becomes `{"web_env": {"server_url": "http://host"}}`, so that
+    further settings of that object merge with it.
+
+    Args:
+        part: an object that has these settings.
+        settings: settings by name.
+    """
+    expanded: dict[str, Any] = {}
+    for name, value in settings.items():
+        nested = getattr(part, name, None)
+        if isinstance(nested, KwargsInitializable):
+            if isinstance(value, str) and nested.string_setting:
+                value = {nested.string_setting: value}
+            elif isinstance(value, Mapping):
+                value = expand_texts(nested, value)
+        expanded[name] = value
+    return expanded
+
+
 def merge(annotation: Any, current: Any, value: Any) -> Any:
     """Merge `value` into `current` under a type. All settings use this rule.
 

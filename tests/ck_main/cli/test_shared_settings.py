@@ -97,3 +97,10 @@ def test_a_text_for_a_list_is_answered_by_the_list_to_write(given: str) -> None:
 def test_the_help_shows_how_to_write_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--help")
     assert "NAME=['a', 'b']" in " ".join(out.split()) and "--allow HOST[:PORT]" in out
+
+
+def test_a_text_for_a_browser_keeps_its_server_beside_other_settings() -> None:
+    updates = ["web_agent.web_env=http://browsers.example", "web_agent.web_env.viewport_width=800"]
+    agent = build_agent(CKAgent, None, updates, allow=["a.example"])
+    env = agent.web_agent.web_env
+    assert (env.server_url, env.allow) == ("http://browsers.example", ["a.example"])
