@@ -141,7 +141,7 @@ def cli(
         click.echo(without_controls(f"{problem}"), err=True)
     if len(found.problems) > _SHOWN:
         click.echo(f"... and {len(found.problems) - _SHOWN:,} more", err=True)
-    return ExitCode.LINES if found.problems else ExitCode.DONE
+    return ExitCode.LINES if found.problems or found.failed else ExitCode.DONE
 
 
 def _report_label_file(path: Path) -> None:

@@ -51,6 +51,8 @@ class Rescored:
         mean_before, mean_after: mean of the scores; None without any.
         scorers: number of rows by scorer.
         reasons: number of rows by the reason for having no score.
+        failed: number of rows whose scorer gave a reason instead of a score, such as an
+            unreadable verdict.
         problems: lines and journals that cannot be read, and rows that were not scored.
     """
 
@@ -63,6 +65,7 @@ class Rescored:
     mean_after: float | None = None
     scorers: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
     problems: list[Problem] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,6 +79,7 @@ class Rescored:
             "mean_after": self.mean_after,
             "scorers": dict(self.scorers),
             "without_score": dict(self.reasons),
+            "failed": self.failed,
             "changes": [vars(change) for change in self.changes],
             "problems": [str(problem) for problem in self.problems],
         }
@@ -242,6 +246,7 @@ def _count(
     reason = str(scored.get("reason", ""))
     if after is None:
         found.reasons[reason[:100] or "the right answer is unknown"] += 1
+        found.failed += bool(reason)
     if before != after:
         found.changed += 1
         if len(found.changes) < _KEPT_CHANGES:

@@ -181,3 +181,14 @@ def test_the_judge_is_budgeted_and_a_repetition_is_free(
         assert (len(server.calls), out.read_bytes()) == (asked, first)
     assert [r["eval"]["reason"] for r in read(out)] == ["It fits."] * 6
     assert [r["id"] for r in read(out)] == [f"t{n}" for n in range(6)]
+
+
+@pytest.mark.integration
+def test_rows_without_a_readable_verdict_are_reported_by_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = write(tmp_path / "a.jsonl", row_of("x", "4", "5")), tmp_path / "b.jsonl"
+    with FakeChatServer(text="I cannot say.") as server:
+        command = [str(source), "-o", str(out), "--scorer", "judge", "--judge-model", server.url]
+        assert score.main(command) == ExitCode.LINES
+    assert "no score, not judged:" in capsys.readouterr().out
