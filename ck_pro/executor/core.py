@@ -154,6 +154,8 @@ class CodeExecutor:
                     f"CodeExecutor: {name} must be a whole number above 0, not {value!r}"
                 )
         self._check_functions()
+        if unknown := sorted(map(str, self.terminal - self.functions.keys())):
+            raise ConfigError(f"CodeExecutor: terminal: there is no function {unknown[0]!r}")
 
     def _check_functions(self) -> None:
         for name, function in self.functions.items():
@@ -161,8 +163,6 @@ class CodeExecutor:
                 raise ConfigError(f"CodeExecutor: {name!r} is not a valid function name")
             if not callable(function):
                 raise ConfigError(f"CodeExecutor: the function {name!r} is not callable")
-        if unknown := sorted(map(str, self.terminal - self.functions.keys())):
-            raise ConfigError(f"CodeExecutor: terminal: there is no function {unknown[0]!r}")
 
     def _make_workdir(self, given: str | os.PathLike[str] | None) -> Path:
         if given is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ck_pro.events import EventKind, JournalEvent
 from ck_pro.events.event_parts import AskedQuestion, GivenAnswer, GivenApproval
 from ck_pro.events.journal_events import AnsweredData, ResumedData
-from ck_pro.exceptions import InputError
+from ck_pro.exceptions import CKError, InputError
 from ck_pro.journal import Journal, read_events
 from ck_pro.model import Usage
 from ck_pro.run.interrupted import InterruptedSession
@@ -70,6 +70,8 @@ def read_interrupted_run(
             _update_approvals(event, approvals)
             _add_usage(event, usage)
             stretch = _add_time(event, usage, stretch)
+        except CKError:
+            raise
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as e:
             raise damaged_event(event, e) from e
     usage.seconds += stretch[1] - stretch[0]

@@ -35,7 +35,7 @@ from ck_pro.events.journal_events import (
     UnreadableData,
     WorldData,
 )
-from ck_pro.exceptions import InputError, JournalError
+from ck_pro.exceptions import CKError, InputError, JournalError
 from ck_pro.ranking import Ranking
 from ck_pro.run_context import RunContext
 from ck_pro.session.acted import Acted, acted_in
@@ -493,6 +493,8 @@ def sessions_from_events(
     for event in events:
         try:
             _apply(event, sessions, new)
+        except CKError:
+            raise
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as e:
             raise damaged_event(event, e) from e
     return sessions

@@ -42,7 +42,7 @@ def test_a_run_appears_grows_and_gets_its_row(tmp_path: Path, viewers: Any) -> N
     client = viewers(tmp_path / "a.jsonl")
     assert client.rows() == []
     run = RunWriter(tmp_path / "a" / "task1", "task1")
-    [row] = client.until(lambda rows: len(rows) == 1)
+    [row] = client.until(lambda rows: len(rows) == 1 and rows[0]["status"])
     assert (row["id"], row["live"], row["status"]) == ("task1", True, "in_progress")
     for i in range(3):
         run.step(i, thought=f"Now thinking of walrus {i}.")

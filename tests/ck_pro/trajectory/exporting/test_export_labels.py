@@ -223,7 +223,7 @@ def test_a_label_file_among_the_inputs_is_skipped(
     said = capsys.readouterr()
     assert said.err == f"{labels} has labels, not runs (skipped); to use it, add --labels\n"
     assert main(["-f", "sft", "-i", str(labels), "-o", str(tmp_path / "x.jsonl")]) == 2
-    assert "give at least one --input" in capsys.readouterr().err
+    assert "has labels, not runs; name the output" in capsys.readouterr().err
 
 
 def test_calls_are_selected_by_label(plain: Path, tmp_path: Path) -> None:
