@@ -58,4 +58,5 @@ def opened_page(
         yield page
     finally:
         context.close()
-    assert [p for p in problems if not any(part in p for part in allowed)] == []
+    unexpected = [p for p in problems if not any(part in p for part in allowed)]
+    assert not unexpected, unexpected

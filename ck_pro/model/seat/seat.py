@@ -89,8 +89,15 @@ class Seat:
         return json_response({"picture": guide.picture() if guide is not None else None})
 
     def _check(self, name: str) -> Response:
-        """Keep the parts as the draft, and return the dry run of the reply that they make."""
-        call = self.calls.find(name)
+        """Keep the parts as the draft, and return the dry run of the reply that they make.
+
+        A page checks a moment after each change, so the call may have its reply already: then there
+        is no dry run, and no error.
+        """
+        try:
+            call = self.calls.find(name)
+        except InputError:
+            return json_response({"parts": None})
         call.draft = _parts(json_body())
         return json_response(preview(call.request, call.draft))
 

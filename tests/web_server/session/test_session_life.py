@@ -119,7 +119,7 @@ def test_an_action_on_a_page_that_had_crashed_is_not_told_as_done(
         answer = reply.json()
         # Where the crash was noticed before the action began, ids of the old page lead nowhere.
         assert reply.status_code in (404, 409), answer
-        assert "interrupted" in answer["error"] or "no element" in answer["error"].lower()
+        assert "interrupted" in answer["error"] or "not on the page" in answer["error"]
         assert "'nothing'" in answer["observation"]["yaml"]
         assert "restored" in answer["observation"]["yaml"]
 

@@ -64,7 +64,7 @@ function useDryRun(call, draft, ended) {
     const number = last.current;
     const timer = setTimeout(() => {
       post(`/api/call/${call.id}/check`, partsOf(draft)).then((found) => {
-        if (number === last.current) setSeen(found);
+        if (number === last.current && found.parts) setSeen(found);
       }, () => {});
     }, CHECK_AFTER);
     return () => clearTimeout(timer);

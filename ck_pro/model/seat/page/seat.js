@@ -144,11 +144,14 @@ function useActions(state, area, say) {
     const before = draft[part] || '';
     const at = field && document.activeElement === field ? field.selectionStart : before.length;
     const next = insertCall(before, at, one);
+    if (one.at >= 0 && field) {
+      // at once, because the person may type before the next frame
+      field.value = next.code;
+      field.focus();
+      field.setSelectionRange(next.cursor, next.cursor);
+    }
     edit({ [part]: next.code });
     say(`${one.text} is in the reply`);
-    if (one.at >= 0 && field) {
-      requestAnimationFrame(() => { field.focus(); field.setSelectionRange(next.cursor, next.cursor); });
-    }
   };
   const send = (parts, anyway) => attempt('send', { ...parts, anyway });
   const fail = (reason, run) => attempt('fail', { reason, run });

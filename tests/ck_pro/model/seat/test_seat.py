@@ -146,6 +146,8 @@ def test_a_draft_outlives_the_page(seat: SeatClient) -> None:
     assert seat.waiting()[0]["written"]
     seat.post(f"/api/call/{one['id']}/send", text="done")
     call.result()
+    status, late = seat.post(f"/api/call/{one['id']}/check", thought="half", code="cli")
+    assert (status, late["parts"]) == (200, None), "a page may check a moment after sending"
 
 
 @pytest.mark.parametrize(("run", "error"), [(False, ModelRefused), (True, ManualAbort)])
